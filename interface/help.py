@@ -85,6 +85,7 @@ EXAMPLES = {
     "mend": ("mend MODEL_FOLDER --to 64k", "mend MODEL_FOLDER --to 64k --measure"),
     "train": (
         'train "-2*log(1+n)" --preset tiny',
+        "train alibi FILE.py:Class --preset tiny",
         "train alibi nope --text FILE --length 128 --tested 128,1k",
     ),
     "sweep": ("sweep plan.toml --runs runs", "sweep plan.toml --engine ray --address auto"),

@@ -22,8 +22,24 @@ from farfield.validation.far_field.advice import (
 
 HERE = Path(__file__).parent
 TRAINED, TO, CUT = 8192, 12288, "text cut to 8192"
-TEXTS, ROWS, PLANNED = ("git", "sympy"), range(6), 3  # rows that the plan reads of its last setting
+TEXTS, ROWS = ("git", "sympy"), range(6)
 BANDS = bands(TRAINED, TO)
+WORDS = """\
+The rest was unread when the time was up: four settings of seven, two or three rows of six, and the
+plan but for its gap probe. So the advice of `farfield mend` is confirmed on no new text yet.
+
+* On the source of SymPy Self-Extend would be advised by three rows. On the release notes of Git no
+  difference is shown, by four. It was expected to be advised, or called a trade, on both.
+* It gains beyond 8,192 tokens on both texts, on SymPy between 2,048 and 8,192 as well. No loss of
+  near needles is shown.
+* No two settings differ in loss by these rows, so no order can be judged.
+* The probe of the plan was asked after 16 of these readings. It could not be asked before: farfield
+  refused this file in bfloat16, since its check of an attention was too strict, and rounded the
+  frequencies of the model with its weights. Both were mended first, which is more than a change of
+  speed.
+* The reading in work could not end before 23:55, and was stopped at 23:53.
+"""
+
 LINES = [json.loads(line) for line in (HERE / "measured.jsonl").read_text().splitlines()]
 MEASURED = {tuple(line["job"]): line for line in LINES}
 NEEDLES = json.loads((HERE / "rows.json").read_text())
@@ -57,11 +73,11 @@ def difference(text, one, other):
     return float(np.mean(each)), float(half), len(each)
 
 
-def advice(text, rows=None):
-    """What the rule says of some rows, or of all that were read."""
+def advice(text):
+    """What the rule says of the rows that were read."""
     takes, trades = [], []
     for name in SETTINGS:
-        some = rows_of(text, name) if rows is None else [*rows]
+        some = rows_of(text, name)
         own, cut = recall(text, name, some), recall(text, CUT, some)
         if advised(own, cut, TRAINED, TO):
             takes.append((order(own), name))
@@ -70,16 +86,6 @@ def advice(text, rows=None):
     if takes:
         return f"take {max(takes)[1]}"
     return f"a trade: {max(trades)[1]}" if trades else "no difference is shown"
-
-
-def replayed(text):
-    """The advice of each choice of as many rows as the plan reads, beside that of all."""
-    every = [k for k in ROWS if all((text, k, n) in MEASURED for n in (CUT, *SETTINGS))]
-    said = [advice(text, some) for some in itertools.combinations(every, PLANNED)]
-    counts = {words: said.count(words) for words in dict.fromkeys(said)}
-    return (
-        "; ".join(f"{n} of {len(said)}: {words}" for words, n in counts.items()) or "too few rows"
-    )
 
 
 def ordered(text):
@@ -106,15 +112,16 @@ def markdown():
     spent = sum(line["seconds"] for line in LINES)
     yield f"{len(LINES)} of 84 rows, on one core in bfloat16, in {spent / 60:.0f} min of its time."
     yield ""
-    yield (HERE / "words.md").read_text().strip()
+    yield WORDS.strip()
     yield ""
     yield "| to be reached | git | sympy |"
     yield "|---|---|---|"
-    counts = [min(len(rows_of(text, name)) for name in SETTINGS) for text in TEXTS]
-    cells = [f"{advice(text)}, by {n} of 6 rows" for text, n in zip(TEXTS, counts, strict=True)]
+    counts = [sorted({len(rows_of(text, name)) for name in SETTINGS}) for text in TEXTS]
+    cells = [
+        f"{advice(text)}, by {' and '.join(map(str, n))} of 6 rows"
+        for text, n in zip(TEXTS, counts, strict=True)
+    ]
     yield f"| advice of the truth | {' | '.join(cells)} |"
-    cells = [replayed(text) for text in TEXTS]
-    yield f"| the same rule on {PLANNED} rows of the truth | {' | '.join(cells)} |"
     cells = ["{} of {}".format(*ordered(text)) for text in TEXTS]
     yield f"| order of losses, by the gap probe of the plan | {' | '.join(cells)} |"
     yield "| advice, recall and cost of the plan | not read | not read |"

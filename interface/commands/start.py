@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from farfield.options import Formula, Kept, Output, Subject
+from farfield.options import Formula, Kept, Output, Subject, own_module
 from farfield.output import OK, print_out, write_answers, write_values
 from farfield.progress_bar import progress
 
@@ -36,9 +36,6 @@ def demo(
 
     formula = formula if bias is None else bias
     folder, idea = writable_folder(out), subject.read(formula)
-    module = None if idea.seen is None else formula
-    if isinstance(module, str):  # FILE.py alone holds one class
-        module = module if ":" in module else f"{module}:{idea.name}"
     told = not (output.json or isinstance(output, Kept))
     widths = (max(8, min(28, len(idea.name))), 9, 7, 7, 8)
 
@@ -50,7 +47,9 @@ def demo(
 
     shown: set[str] = set()
     with progress("demo") as step:
-        for result in demonstration(idea, folder / "runs", module=module, notice=step):
+        for result in demonstration(
+            idea, folder / "runs", module=own_module(formula, idea), notice=step
+        ):
             page = write_study(result, folder)
             if not result.trained:
                 for entry in result.entries:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import CountOrNone, Formula, Output, Subject, lengths
+from farfield.options import CountOrNone, Formula, Output, Subject, lengths, own_module
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -82,8 +82,8 @@ def train(
     """Train a model with each encoding and measure it; it resumes after an interruption.
 
     Args:
-        formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
-            trained one after the other.
+        formulas: a formula in n, a name of the catalogue, heads as "[-n/4; 0 x7]", or a torch
+            module of your own, FILE.py:Class; several are trained one after the other.
         bias: a torch module of your own, FILE.py:Class.
         runs: folder where runs are kept.
         device: auto, cpu or cuda.
@@ -100,7 +100,12 @@ def train(
     asked = [] if bias is None else [usual.but(encoding=bias)]
     if formulas or bias is None:
         named = named_encodings(subject.read_each(formulas, usual.heads))
-        asked = [*(with_encoding(usual, name, found) for name, found in named), *asked]
+        asked[:0] = [
+            usual.but(encoding=module, label=name)
+            if (module := own_module(formula, found))
+            else with_encoding(usual, name, found)
+            for formula, (name, found) in zip(formulas, named, strict=True)
+        ]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()
     size = f"{usual.steps} steps on rows of {usual.length} tokens"

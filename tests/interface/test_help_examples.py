@@ -19,7 +19,13 @@ DEAR = (
 CODES = {"sweep plan.toml --engine ray --address auto": 2}
 """Exit codes other than 0: no cluster is here."""
 
-NAMED = {"MODEL_FOLDER": "model", "FILE": "text.txt", "BEFORE": "model", "AFTER": "model"}
+NAMED = {
+    "MODEL_FOLDER": "model",
+    "FILE": "text.txt",
+    "BEFORE": "model",
+    "AFTER": "model",
+    "FILE.py:Class": "model.py:Class",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +42,9 @@ def place(tmp_path_factory):
     (folder / "plan.toml").write_text('[[runs]]\npreset = "tiny"\nencoding = ["alibi"]\n')
     (folder / "model.py").write_text(
         "def bias(n):\n    return -n / 8\n\n"
-        "def score_mod(score, b, h, q, k):\n    return score - (q - k) / 8\n"
+        "def score_mod(score, b, h, q, k):\n    return score - (q - k) / 8\n\n"
+        "from torch import nn\n\nclass Class(nn.Module):\n"
+        "    def forward(self, q, k, i, j):\n        return -(i[:, None] - j)[None] / 8.0\n"
     )
     return folder
 

@@ -27,6 +27,18 @@ class Bias:
         return -2 * np.log1p(n)
 
 slopes = [0.5, 0.25, 0.125]
+
+def ends(n):
+    raise SystemExit(3)
+
+def huge(n):
+    return 10**400
+
+class Ends:
+    def __init__(self, heads, size):
+        raise SystemExit
+
+endless = [float("inf"), 0.0]
 """
 
 
@@ -73,6 +85,11 @@ def test_the_report_as_json_and_the_picture(run, file, tmp_path):
         ("nothing.py:f", "there is no file"),
         ("FILE:nothing", "has no 'nothing'; it holds rising, alibi"),
         ("FILE:np", "not a formula|accepted"),
+        ("FILE:ends", "ends gives no bias"),
+        ("FILE:huge", "it gives int, no real numbers"),
+        ("FILE:Ends", r"Ends\(8, 64\), .*SystemExit; accepted"),
+        ("FILE:endless", "it gives NaN or inf, called with an array of"),
+        ("\0.py:f", "there is no file"),
     ],
 )
 def test_bad_input_is_one_line(run, file, target, why):

@@ -297,7 +297,7 @@ def _called(f: Subject, how: str, *args: object) -> object:
         return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
-    except Exception as error:  # whatever a user's function raises on a value it did not expect
+    except (Exception, SystemExit) as error:  # whatever a function raises on what it is given
         reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
         raise Unfit(f"called with {how}: {reason}") from None
 
@@ -316,7 +316,7 @@ def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     kind = str(getattr(result, "dtype", type(result).__name__)).rpartition(".")[2]
     try:
         values = floats([] if result is None else result)
-    except ValueError:
+    except (ValueError, OverflowError):  # of whole numbers beyond all floats
         values = np.array([])
     if not values.size:
         raise Unfit(f"called with {how}: it gives {kind}, no real numbers")

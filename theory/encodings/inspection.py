@@ -242,7 +242,7 @@ def _diagonals(sample: Sample) -> _Diagonals:
     steps = np.flatnonzero(np.diff(distances) != 1)
     count = int(steps[0]) + 1 if steps.size else len(distances)
     less = values - first if shifted else values
-    return _Diagonals(distances, less, count, alike, scale * shifted)
+    return _Diagonals(distances, less, count, alike, scale if shifted else np.zeros_like(scale))
 
 
 def _beyond(distances: np.ndarray) -> str:

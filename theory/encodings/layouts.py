@@ -22,7 +22,8 @@ def floats(value: Any) -> np.ndarray:
             for name in ("detach", "cpu", "double"):
                 value = getattr(value, name, lambda value=value: value)()
             return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # text, an object, a number too large
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
+        # text, an object, a number too large, a tensor without numbers
         pass
     raise InputError(f"{what} is no array of real numbers; accepted: {_ACCEPTED}")
 

@@ -44,7 +44,7 @@ def load(path: str | Path) -> ModuleType:
     ...     load(file).bias(3)
     -6
     """
-    file = Path(path).expanduser().resolve()
+    file = Path(str(path).replace("\0", "")).expanduser().resolve()
     if file.suffix != ".py" or not file.is_file():
         raise InputError(f"there is no file {str(path)!r}; accepted: a file of Python, FILE.py")
     try:
@@ -128,7 +128,7 @@ def built(kind: type, heads: int | None = None, size: int | None = None) -> Any:
         raise InputError(f"{kind.__name__} takes {', '.join(wanted)}; accepted: {accepted}")
     try:
         return kind(*values)
-    except Exception as error:  # whatever the code of a user raises
+    except (Exception, SystemExit) as error:  # whatever the code of a user raises
         file = getattr(sys.modules.get(kind.__module__), "__file__", "")
         called = f"{kind.__name__}({', '.join(map(str, values))})"
         raise InputError(f"{called}, {raised(error, file or '')}; accepted: {accepted}") from None

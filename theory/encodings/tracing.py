@@ -125,6 +125,8 @@ def _in_time(call: Callable[[], T]) -> T:
         return watched(lambda: time.monotonic() > end, call)
     except Interrupted:
         raise Untraced(f"it was not followed within {TRACE_S:g} s") from None
+    except SystemExit:
+        raise Untraced("it ends the program") from None
 
 
 def pieced(pieces: Sequence[Piece]) -> Expr:
@@ -390,13 +392,16 @@ def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, 
             break
         except (TypeError, AttributeError, NotImplementedError) as error:
             why = why or error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Untraced(f"it raises {type(error).__name__} ({error}) at {distance}") from None
     else:
         raise Untraced(f"it raises {type(why).__name__} ({why}) at {distance}")
     of = str(getattr(result, "dtype", "")).rpartition(".")[2]
     slack = CLOSE.get(of, SINGLE if hasattr(result, "detach") else 1e-9)
-    value = float(result.detach() if hasattr(result, "detach") else result)
+    try:
+        value = float(result.detach() if hasattr(result, "detach") else result)
+    except OverflowError:
+        raise Untraced(f"it gives a whole number beyond all floats at {distance}") from None
     if kind == "bhqk" or _is_truth(result):
         return 0.0 if value else -math.inf, slack
     return value - AT_SCORE if "s" in kind else value, slack

@@ -229,7 +229,7 @@ def foresee(
         causes: whether to add `blame` and `worth`.
         device: of torch, as of `mend`.
         dtype: of the weights, as of `mend`.
-        progress: called as `progress(stage, done, total)`.
+        progress: called as `progress(stage, done, total, note)`; the note is the newest number.
 
     Raises:
         InputError: a model without keys to be had, rows below 16 tokens, a text that is too short,
@@ -313,7 +313,7 @@ def gap_probe(
         length: tokens of the rows that are read, as of `foresee`.
         device: of torch, as of `mend`.
         dtype: of the weights, as of `mend`.
-        progress: called as `progress(stage, done, total)`.
+        progress: called as `progress(stage, done, total, note)`; the note is the newest number.
 
     Raises:
         InputError: as `foresee`.

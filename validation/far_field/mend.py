@@ -380,7 +380,7 @@ def mend(
         dtype: float32, bfloat16 or float16; None for that of the weights where the device
             multiplies it.
         folder: where numbers are written down; a search that was stopped goes on from there.
-        progress: called as `progress(stage, done, total)`; each reading is a note.
+        progress: called as `progress(stage, done, total, note)`; the note is the newest number.
 
     Raises:
         InputError: as `foresee`; no candidate keeps so few keys; a model that turns its queries,
@@ -573,7 +573,7 @@ class _Halving:
                 said = f"{right} of {len(reading.needles)} needles, loss {reading.loss:+.3f}"
                 line = f"{repair.name}, row {row + 1}: {said}"
                 self.progress(f"{line} ({done} of {max(done, total)} read)", 0, 0)
-                self.progress("rows", done, max(done, total))
+                self.progress("rows", done, max(done, total), line)
         others.sort(key=lambda r: _rank(self.line(r), cut))
         self.left = others
 
@@ -587,7 +587,7 @@ class _Halving:
             self.probed[repair] = float(losses[repair].mean())
             said = f"{repair.name}, gap probe: log ratio {self.probed[repair]:+.3f}"
             self.progress(f"{said} ({done} of {len(seen)} settings)", 0, 0)
-            self.progress("settings", done, len(seen))
+            self.progress("settings", done, len(seen), said)
         best = losses[min(self.probed, key=self.probed.__getitem__)]
         above = {repair: mean_and_half(each - best) for repair, each in losses.items()}
         kept = [r for r in seen if r != self.base and above[r][0] <= max(BUDGET, above[r][1])]

@@ -351,13 +351,17 @@ def own_module(source: Own, heads: int, size: int) -> nn.Module:
         made, found = _as_called(made, heads, size)
     except InputError:
         raise
-    except Exception as error:  # of the user's code, whatever it is
+    except (Exception, SystemExit) as error:  # of the user's code, whatever it is
         said = whose(error, [source]) or f"{where}: {type(error).__name__}: {error}"
         raise InputError(
             f"{said}; accepted is a torch module that is made as Class(heads, size) and called as "
             "module(q, k, i, j), module(q_len, k_len) or module(i, j), or has a method factor(i)"
         ) from None
     for given, shape in found:
+        refuse(
+            not isinstance(given, Tensor),
+            f"{where} gives {type(given).__name__}; accepted: a tensor that fits {shape}",
+        )
         fits = _broadcasts(given, shape)
         refuse(
             not fits or bool(given.isnan().any()),

@@ -181,12 +181,25 @@ def perplexities(
         losses = []
         for at, start in enumerate(starts):
             segments = led(rows[:, start : start + length + 1], first)
-            losses.append(token_losses(model, segments, view, last, precision))
-            progress(done * longest + longest * (at + 1) // len(starts), len(lengths) * longest)
+            told = functools.partial(_told, progress, done * len(starts) + at, len(starts), lengths)
+            losses.append(token_losses(model, segments, view, last, precision, told))
         nats = np.concatenate(losses, 1)
         sums.append((nats.sum(1), np.full(len(nats), float(nats.shape[1]))))
     names = {0: "non-overlapping", 1: "last token"}
     return compared(names.get(last, f"sliding window, stride {last}"), lengths, sums, model.length)
+
+
+def _told(
+    progress: Callable[[int, int], None],
+    before: int,
+    starts: int,
+    lengths: Sequence[int],
+    done: int,
+    rows: int,
+) -> None:
+    """Report the rows of a segment, in tokens of a row of each length."""
+    longest = max(lengths)
+    progress(longest * (before * rows + done) // (starts * rows), longest * len(lengths))
 
 
 def led(rows: np.ndarray, first: int | None) -> np.ndarray:

@@ -88,7 +88,7 @@ def written(encoding: Encoding, length: int) -> Spec:
     """
     refuse(
         encoding.seen is not None,
-        f"{encoding.name} is known by its values alone; accepted: farfield train --bias "
+        f"{encoding.name} is known by its values alone; accepted: farfield train "
         "FILE.py:Class, which trains the class itself",
     )
     each = [str(bias) for bias in encoding.biases]

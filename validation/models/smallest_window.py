@@ -187,13 +187,22 @@ class Search:
         """Mean nats of each row of a part."""
 
         def measure() -> list[float]:
-            losses = token_losses(self.opened, self.parts[part], view, self.half)
+            losses = token_losses(self.opened, rows, view, self.half, progress=read)
             return list(losses.mean(1))
 
-        key, made = json.dumps([part, view.window, view.sinks, view.in_cache]), len(self.book.kept)
+        def read(done: int, of: int) -> None:
+            if done < of:
+                note = f"row {done} of {of}"
+                self.progress("windows", min(made, self.total), self.total, note)
+
+        rows, made = self.parts[part], len(self.book.kept)
+
+        key = json.dumps([part, view.window, view.sinks, view.in_cache])
         nats = np.array(self.book.of(key, measure))
-        if len(self.book.kept) > made:
-            self.progress("windows", min(len(self.book.kept), self.total), self.total)
+        if (count := len(self.book.kept)) > made:
+            seen = "all keys" if view.window is None else f"a window of {view.window}"
+            newest = f"perplexity {math.exp(float(nats.mean())):.4g} with {seen}"
+            self.progress("windows", min(count, self.total), self.total, newest)
         return nats
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:

@@ -51,7 +51,7 @@ def words():
 def test_a_stopped_search_goes_on_where_it_stopped(trained, tmp_path):
     folder, how = trained("-n/8"), {"to": 128, "settings": FEW, "measure": True}
 
-    def stop(stage, done, total):
+    def stop(stage, done, total, note=""):
         if stage == "rows" and done == 7:
             raise KeyboardInterrupt
 
@@ -60,7 +60,7 @@ def test_a_stopped_search_goes_on_where_it_stopped(trained, tmp_path):
     (kept,) = (tmp_path / "stopped").iterdir()
     before, asked = kept.read_text(), []
 
-    def count(stage, done, total):
+    def count(stage, done, total, note=""):
         asked.append((stage, done, total))
 
     found = farfield.mend(folder, folder=tmp_path / "stopped", progress=count, **how)

@@ -1,5 +1,7 @@
 """What a far passage is worth: which targets are marked, and readings that leave nothing out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,15 @@ import torch
 import farfield
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.far_field.subject import Settings, subject_of
-from farfield.validation.far_field.worth import BYTES, Passage, passages, readings, worth
+from farfield.validation.far_field.worth import (
+    BYTES,
+    MOST,
+    WORDS,
+    Passage,
+    passages,
+    readings,
+    worth,
+)
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.models.network import TrainedNetwork, losses, nats, scores_at
@@ -46,6 +56,22 @@ def test_marked_targets_are_those_of_a_search_by_hand(seed):
                     places = tuple(place for place, _ in each)
                     expected.append(Passage(group, r, begin, last, places))
     assert passages(text, starts, 8, ROW, LAST, to) == expected and len(expected) > 2
+
+
+@pytest.mark.parametrize(("place", "marked"), [(79, 0), (80, 1), (176, 1), (177, 0)])
+def test_a_passage_has_room_between_the_first_row_and_its_own(place, marked):
+    """Half a row around it; rows of 64 tokens, four to a long row."""
+    text = np.arange(300)
+    text[256 - WORDS : 256] = text[place - WORDS : place]
+    found = passages(text, [0], 4, 64, LAST, 256)
+    assert [x.targets for x in found] == [(3,)] * marked
+
+
+@pytest.mark.parametrize(("largest", "count"), [(255, 0), (256, 1)])
+def test_longer_tokens_have_a_shorter_context(largest, count):
+    text = np.arange(80)
+    text[59:64], text[79] = text[20:25], largest
+    assert len(passages(text, [0], 4, ROW, LAST, 64)) == count
 
 
 @pytest.mark.parametrize("encoding", ("0", "rope", "alibi"))
@@ -110,8 +136,26 @@ def test_the_parts_are_printed_and_add_up(trained, tmp_path):
     lines = ["".join(map(chr, draw.integers(97, 123, 11))) for _ in range(6)]
     path.write_text("\n".join(lines[k] for k in draw.integers(0, 6, 800)))
     few = Settings(groups=3, rows=8, last=8)
-    found = worth(subject_of(trained("-n/8"), path, None, few), 8 * ROW)
+    subject = subject_of(trained("-n/8"), path, None, few)
+    found = worth(subject, 8 * ROW)
     assert 0 < found.marked < found.targets == 3 * 7 * 8
+    each, losses_of_others = [], []
+    for g, start in enumerate(subject.starts):
+        marked = passages(subject.text, subject.starts, 8, ROW, 8, 8 * ROW)
+        marked = [x for x in marked if x.group == g]
+        marked = marked[:: -(-len(marked) // MOST)]
+        sampling = replace(few.check, seed=g)
+        stages = Stages(subject.network, subject.groups[g], 8, sampling)
+        read = readings(stages, subject.text, start, marked, 8 * ROW)
+        each.append([float(x.mean()) for x in read[:4]])
+        taken = {(x.row, k) for x in marked for k in x.targets}
+        rows = (read.stage - stages.plain()).tolist()
+        cells = [(r, k) for r in range(1, 8) for k in range(8) if (r, k) not in taken]
+        losses_of_others += [rows[r][k] for r, k in cells]
+    near, placed, diluted, whole = np.mean(each, 0)
+    sums = placed - near, diluted - placed, diluted - whole
+    means = [x[0] for x in (found.positions, found.dilution, found.text)]
+    assert means == pytest.approx(sums) and found.others == pytest.approx(np.mean(losses_of_others))
     text = farfield.foresee(trained("-n/8"), path, to=8 * ROW, settings=few, causes=True).text()
     for mean, half in (found.positions, found.dilution):
         assert f"{mean:+.3f} ± {half:.3f}" in text

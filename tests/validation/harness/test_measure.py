@@ -41,6 +41,16 @@ def nats(model, row, mask=CAUSAL):
     return -logits[torch.arange(len(row) - 1), torch.from_numpy(row[1:])].detach().numpy()
 
 
+@pytest.mark.parametrize("last", [0, 1])
+def test_progress_is_told_row_by_row_and_ends_at_the_whole(monkeypatch, last):
+    monkeypatch.setattr(measure, "TOKENS", 12)  # a row a pass
+    told = []
+    perplexities(model(), TEXT, (12, 40), count=3, last=last, progress=lambda *at: told.append(at))
+    done = [at for at, _ in told]
+    assert done == sorted(done) and told[-1] == (80, 80) and {of for _, of in told} == {80}
+    assert len(told) >= 6 and done[0] <= 14
+
+
 @pytest.mark.parametrize("mask", MASKS)
 def test_each_protocol_scores_the_same_targets_from_as_many_tokens_as_it_says(mask):
     made, lengths = model(), (12, 40)

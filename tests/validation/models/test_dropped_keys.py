@@ -15,11 +15,11 @@ from farfield.validation.models.network import TrainedNetwork
 LENGTH, WIDTH = 48, 12
 
 
-def a_model(encoding, **more):
-    run = Run(encoding=encoding, layers=1, width=16, heads=2, length=LENGTH, **more)
+def a_model(encoding, sharpness=12):
+    run = Run(encoding=encoding, layers=1, width=16, heads=2, length=LENGTH)
     model = model_of(run).eval()
     with torch.no_grad():  # far from a model that has learned nothing: sharp attention
-        model.layers[0].qkv_proj.weight.mul_(12)
+        model.layers[0].qkv_proj.weight.mul_(sharpness)
     return model
 
 
@@ -28,13 +28,15 @@ def tokens():
     return torch.randint(0, 200, (LENGTH,), generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("encoding, sinks", [("-n/4", 0), ("-n/4", 3), ("0", 2)])
-def test_rows_are_those_of_a_sum_by_hand(encoding, sinks, tokens):
-    model = a_model(encoding)
+@pytest.mark.parametrize(
+    "encoding, sinks, sharpness", [("-n/4", 0, 12), ("-n/2", 3, 6), ("0", 2, 12)]
+)
+def test_rows_are_those_of_a_sum_by_hand(encoding, sinks, sharpness, tokens):
+    model = a_model(encoding, sharpness)
     layer, x = model.layers[0], model.embedding(tokens[None])
     qkv = layer.qkv_proj(layer.ln_attn(x))[0].detach().double().split(16, -1)
     q, k, v = (y.unflatten(-1, (2, 8)).transpose(0, 1) for y in qkv)
-    slope = 1 / 4 if encoding == "-n/4" else 0
+    slope = {"-n/4": 1 / 4, "-n/2": 1 / 2, "0": 0}[encoding]
     rows = sorted({int(i) for i in torch.linspace(LENGTH // 2, LENGTH - 1, ROWS)})
     within, total, worst = 0, 0, 0
     for h in range(2):
@@ -59,6 +61,7 @@ def test_rows_are_those_of_a_sum_by_hand(encoding, sinks, tokens):
     assert found.rows == total and found.broken == 0
     assert found.measured == pytest.approx(within / total)
     assert found.worst == pytest.approx(worst / total)
+    assert (0 < worst < total) == (sharpness == 6)
     assert found.worst <= found.sampled <= found.measured
 
 
