@@ -45,6 +45,9 @@ CountOrNone = Annotated[int | None, _count(1)]
 
 CountFrom0 = Annotated[int, _count(0)]
 
+LOST_DOLLAR = r"e?h(imBHs?|B?c|uB[cs]?)(?![A-Za-z0-9_(])|e?hB(?=\\)|e?h(u?B|im)[^$]*\$$"
+"""What a shell makes of `$-` at the beginning of a formula in double quotes: its own options."""
+
 _RESERVED = ("heads", "head", "dialect", "tail", "bca", "values", "name", "assumptions")
 
 
@@ -99,7 +102,7 @@ class Subject:
         from farfield.theory.encodings import LISTED, encoding
 
         refuse(
-            isinstance(formula, str) and re.match(r"h(imBHs|B?c|uBs?)(?![A-Za-z0-9_(])", formula),
+            isinstance(formula, str) and re.match(LOST_DOLLAR, formula),
             f"{str(formula)[:40]!r} begins with what a shell makes of $-; write the formula "
             "between single quotes, as '$-2\\log(1+n)$', or without dollars",
         )

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from farfield.cli import main
 from farfield.figures.explorer import state
 from farfield.figures.explorer.state import Explorer, read, slider
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -141,25 +140,19 @@ def test_a_formula_that_is_not_real_says_so():
     assert "is not real" in state.export(session, {})
 
 
-def test_a_taken_port_is_one_line(capsys):
+def test_a_taken_port_is_one_line(run):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(SystemExit) as stopped:
-            main(["explore", "--port", str(port), "--headless"])
-    error = capsys.readouterr().err
-    assert stopped.value.code == 2 and error.count("\n") == 1 and str(port) in error
+        code, _, error = run("explore", "--port", port, "--headless")
+    assert code == 2 and error.count("\n") == 1 and str(port) in error
 
 
-def test_without_marimo_it_says_how_to_get_it(monkeypatch, capsys):
+def test_without_marimo_it_says_how_to_get_it(monkeypatch, run):
     monkeypatch.setattr("farfield.validation.optional.find_spec", lambda name: None)
-    with pytest.raises(SystemExit) as stopped:
-        main(["explore"])
-    assert (
-        stopped.value.code == 2
-        and "pip install marimo (farfield[explore])" in capsys.readouterr().err
-    )
+    code, _, error = run("explore")
+    assert code == 2 and "pip install marimo (farfield[explore])" in error
 
 
 def test_a_formula_that_cannot_be_read_is_refused():

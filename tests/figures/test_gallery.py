@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from polars import DataFrame
 
-from farfield.cli import main
 from farfield.figures.curves import _growths, perplexity
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
@@ -388,16 +387,8 @@ def test_variants_and_inference_are_told_apart():
     assert "Not among the runs: window 64" in drawing.made
 
 
-def called(*args):
-    """The exit code of the command line."""
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    return stop.value.code or 0
-
-
-def test_commands_name_verbs_and_options_that_exist(capsys):
-    assert called("train", "--help") == 0
-    known = capsys.readouterr().out
+def test_commands_name_verbs_and_options_that_exist(run):
+    known = run("train", "--help")[1]
     text = command("t5", length=128, options="--window 64 --tested 8,16")
     options = [word for word in text.split() if word.startswith("--")]
     assert len(options) > 3 and all(option in known for option in options)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import farfield.progress_bar
-from farfield.cli import GROUPS, VERBS, _require_known, application, main
+from farfield.cli import GROUPS, VERBS, _require_known, application
 from farfield.help import EXAMPLES
 from farfield.theory.encodings.listing import catalogue
 
@@ -273,12 +273,13 @@ def test_lists_and_usage_errors_import_no_heavy_library(args):
     assert done.stdout.splitlines()[-1] == "[]", done.stderr[-300:]
 
 
-def test_a_study_says_first_how_far_an_advantage_reaches(capsys, tmp_path):
-    with pytest.raises(SystemExit) as stop:
-        main(["study", "-2*log(1+n)", "--out", str(tmp_path)])
-    said = " ".join(capsys.readouterr().out.split("p(n)")[0].split())
-    assert stop.value.code == 0
-    assert "a key that leads by 7 nats has half of the attention up to 24 tokens back" in said
+def test_a_study_says_first_how_far_an_advantage_reaches(run, tmp_path):
+    code, out, _ = run("study", "-2*log(1+n)", "--out", tmp_path)
+    said = " ".join(out.split("p(n)")[0].split())
+    assert (
+        code == 0
+        and "a key that leads by 7 nats has half of the attention up to 24 tokens back" in said
+    )
 
 
 @pytest.mark.parametrize("budget", ["0.001", "0.1"])

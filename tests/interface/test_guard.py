@@ -6,7 +6,6 @@ import pickle
 import pytest
 
 import farfield
-from farfield.cli import main
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.errors import InternalError
 
@@ -75,13 +74,11 @@ def test_whatever_is_raised_inside_stays_inside(monkeypatch, place, question, er
         assert found.status == "unknown" and error is Undecided
 
 
-def test_the_command_line_tells_it_apart_from_bad_input(monkeypatch, capsys):
+def test_the_command_line_tells_it_apart_from_bad_input(monkeypatch, run):
     monkeypatch.delenv("FARFIELD_TRACEBACK")
     seeded(monkeypatch, farfield.Convergence.certificate)
-    with pytest.raises(SystemExit) as stop:
-        main(["check", "-n", "--certificate", "x.v"])
-    assert stop.value.code == 3
-    assert capsys.readouterr().err.startswith("farfield: internal error, IndexError: a seeded bug")
+    code, _, err = run("check", "-n", "--certificate", "x.v")
+    assert code == 3 and err.startswith("farfield: internal error, IndexError: a seeded bug")
 
 
 def test_what_is_no_bug_is_told_as_it_is(monkeypatch):

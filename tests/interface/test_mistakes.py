@@ -7,6 +7,9 @@ import pytest
 SLIPS = {
     # formulas and names
     ("check", r"hBc\sqrt{n}\log(1+n)/50$"): r"what a shell makes of \$-; .* between single quotes",
+    ("check", r"hB\sqrt{n}\,\log(1+n)/50$"): r"what a shell makes of \$-",
+    ("check", r"ehB\log(1+n)"): r"what a shell makes of \$-",
+    ("check", "ehuB2*log(1+n)$"): r"what a shell makes of \$-",
     ("trf", "himBHs-2*log(1+n)"): r"what a shell makes of \$-",
     ("check", "-logg(1+n)"): r"column 2: unknown function 'logg'; did you mean 'log'\?",
     ("check", "-2log(1+n"): r"column 10: expected '\)'",

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from farfield.cli import main
-
 
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory):
@@ -33,7 +31,7 @@ VERBS = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_each_verb_names_a_model_without_training(verb, untrained, tmp_path, monkeypatch, capsys):
+def test_each_verb_names_a_model_without_training(verb, untrained, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     name, *option = verb.split()
     model = (
@@ -41,24 +39,18 @@ def test_each_verb_names_a_model_without_training(verb, untrained, tmp_path, mon
         if option == ["--model"]
         else [str(untrained / "model"), *option]
     )
-    with pytest.raises(SystemExit):
-        main([name, *model, "--text", str(untrained / "text.txt"), *VERBS[verb]])
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run(name, *model, "--text", untrained / "text.txt", *VERBS[verb])[1].split())
     assert "he model has not learned: its loss of 5." in said
     assert "that of a uniform guess (5.545)" in said
 
 
 def test_training_and_lists_of_runs_name_it_and_a_task_has_no_such_guess(
-    untrained, tmp_path, monkeypatch, capsys
+    untrained, tmp_path, monkeypatch, run
 ):
     monkeypatch.chdir(tmp_path)
     how = ("--preset", "tiny", "--text", str(untrained / "text.txt"), "--steps", "1")
     for words in (("train", "nope", *how), ("runs",)):
-        with pytest.raises(SystemExit):
-            main([*words])
-        said = " ".join(capsys.readouterr().out.split())
+        said = " ".join(run(*words)[1].split())
         assert "he model has not learned: its loss of 5." in said, words
-    with pytest.raises(SystemExit):
-        main(["runs", "--json"])
-    (kept,) = json.loads(capsys.readouterr().out)["runs"]
+    (kept,) = json.loads(run("runs", "--json")[1])["runs"]
     assert kept["guess"].startswith("the model has not learned")

@@ -113,7 +113,8 @@ def samples(text: np.ndarray, count: int, length: int) -> np.ndarray:
 
 def places(size: int, count: int, length: int) -> np.ndarray:
     """Where the rows of `samples` begin in a text of this size."""
-    return np.unique(np.linspace(0, size - length - 1, count).astype(np.int64))
+    last = size - length - 1
+    return np.unique(np.linspace(0, last, min(count, last + 1)).astype(np.int64))
 
 
 def read_text(text: str | os.PathLike[str] | None = None) -> Text:

@@ -68,6 +68,7 @@ def test_seed_and_step_alone_decide_a_batch():
 
 def test_rows_are_evenly_spaced_and_refused_where_the_text_is_short():
     assert samples(np.arange(100), 3, 9)[:, 0].tolist() == [0, 45, 90]
+    assert samples(np.arange(100), 10**15, 9)[:, 0].tolist() == [*range(91)]
     text = Text("numbers", np.arange(10, dtype=np.uint8), np.arange(10, dtype=np.uint8))
     with pytest.raises(InputError, match="has 10 tokens, a row takes 11"):
         samples(text.train, 1, 10)

@@ -15,13 +15,14 @@ from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.foresee import gap_probe
 from farfield.validation.models import opened as opened_models
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
-from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.opened import Opened, network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
-from tests.validation.models.test_gguf_files import HEADS, KEYS, packed
+from farfield.validation.models.streamed import skeleton, streamed
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 97, "intermediate_size": 48}
-SIZES |= {"num_attention_heads": HEADS, "num_key_value_heads": KEYS, "initializer_range": 0.2}
+SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
 
 
 def llama(tied):
@@ -31,7 +32,7 @@ def llama(tied):
 
 
 @pytest.fixture(params=["folder", "shards", "tied", "bfloat16", "gguf"])
-def place(request, tmp_path):
+def place(request, packed, tmp_path):
     model = llama(request.param == "tied")
     if request.param == "gguf":
         return packed(tmp_path / "small.gguf", model)
@@ -104,6 +105,19 @@ def test_the_far_field_says_that_it_reads_by_layers(tmp_path, monkeypatch):
     assert [bool(re.search(r"one at a time, \d+ MiB at most", x)) for x in said].count(True) == 1
 
 
+def test_layers_are_put_on_the_device(tmp_path, monkeypatch):
+    """The device has no numbers, and refuses those of another one."""
+    llama(True).save_pretrained(tmp_path)
+    outline, meta = describe(tmp_path), torch.device("meta")
+    network = streamed(outline, skeleton(outline), torch.float32, meta)
+    assert all(table.device == meta for table in network.buffers())
+    monkeypatch.setattr(LibraryNetwork, "_try", lambda self: None)
+    tokens, at = torch.arange(120)[None] % 97, torch.arange(120)
+    for setting in (Repair(), Repair(group=(3, 15))):
+        scores = scores_at(Repaired(network_of(Opened(outline, network)), setting), tokens, at, 9)
+        assert scores.device == meta and scores.shape == (1, 9, 97)
+
+
 def test_a_weight_that_is_not_finite_is_named(tmp_path):
     model = llama(False)
     model.model.layers[1].mlp.up_proj.weight.data[3, 4] = np.nan
@@ -130,41 +144,31 @@ from pathlib import Path
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import network_of, open_model
-import transformers.models.llama.modeling_llama
+
 
 def kib(name):  # of this process alone: the other count keeps that of the process before it
     return int(re.search(rf"{name}:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 
 
 torch.set_num_threads(1)
-outline = describe(sys.argv[1])
-rows = int(sys.argv[2])
-torch.randn(300, 300) @ torch.randn(300, 300)
-before = kib("VmRSS")
-opened = open_model(outline, tokens=rows, dtype="bfloat16", by_layer=True)
-at = torch.arange(rows)
-scores_at(network_of(opened), at[None] % outline.vocabulary, at, 1)
+for folder in sys.argv[1:]:  # a small model first, with which all code is loaded
+    outline, before, at = describe(folder), kib("VmRSS"), torch.arange(64)
+    opened = open_model(outline, tokens=64, dtype="bfloat16", by_layer=True)
+    scores_at(network_of(opened), at[None] % outline.vocabulary, at, 1)
 print((kib("VmHWM") - before) * 1024, opened.held)
 """
-
-
-def peak(folder, rows):
-    """Bytes that a child takes beside Python, and what is said of them."""
-    run = subprocess.run(
-        [sys.executable, "-c", CHILD, str(folder), str(rows)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return tuple(map(int, run.stdout.split()))
 
 
 def test_the_memory_is_as_said(tmp_path):
     if not Path("/proc/self/status").exists():
         return  # this system says nothing of it
+    llama(False).save_pretrained(tmp_path / "small")
     sizes = {"hidden_size": 512, "intermediate_size": 4096, "num_hidden_layers": 12}
     config = LlamaConfig(**sizes, num_attention_heads=8, vocab_size=16000)
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(tmp_path)
-    taken, said = peak(tmp_path, 64)
-    whole = sum(file.stat().st_size for file in tmp_path.glob("*.safetensors"))
-    assert said < whole and said / 1.2 < taken < said * 1.2
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(tmp_path / "large")
+    folders = [str(tmp_path / name) for name in ("small", "large")]
+    run = [sys.executable, "-c", CHILD, *folders]
+    told = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+    taken, said = map(int, told)
+    whole = sum(file.stat().st_size for file in (tmp_path / "large").glob("*.safetensors"))
+    assert said < whole and said / 1.2 < taken < said * 1.2, (taken, said)

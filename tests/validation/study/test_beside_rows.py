@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from farfield.cli import main
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import Label
 from farfield.theory.answers.blocks import Sentence
@@ -84,10 +83,9 @@ def test_a_model_that_was_trained_here_is_measured(tiny_runs):
     )
 
 
-def test_check_joins_both_where_the_rows_are_told(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["check", "-sqrt(n)*log(1+n)/50", "--trained", "64"])
-    out = " ".join(capsys.readouterr().out.split())
-    assert stop.value.code == 0 and "the series converges" in out
+def test_check_joins_both_where_the_rows_are_told(run):
+    code, out, _ = run("check", "-sqrt(n)*log(1+n)/50", "--trained", "64")
+    out = " ".join(out.split())
+    assert code == 0 and "the series converges" in out
     assert "the nearest 1535 tokens hold 99 % of its mass, 24 times the training rows of 64" in out
     assert "[forecast]" in out and "not near" in out and "c = 19/3 fits 64 tokens" in out
