@@ -132,13 +132,13 @@ def theorems_page(app: Any) -> None:
         checked = f"Checked by the prover: {links}." if links else "Not checked by the prover."
         parts += [
             f"({name})=\n## {theorem.title}",
-            f"*{theorem.source}* · `farfield prove {name}`",
-            checked,
             "```{raw} html\n"
             f"<p>Let {printed(theorem.hypotheses)}. "
             f"<strong>Then</strong> {printed(theorem.statement)}.</p>\n"
-            "```",
+            "<details><summary>Proof and source</summary>\n```",
+            f"*{theorem.source}* · `farfield prove {name}` · {checked}",
             proof(name),
+            "```{raw} html\n</details>\n```",
         ]
     _written(Path(app.srcdir) / "theory" / "theorems.md", parts)
 

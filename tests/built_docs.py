@@ -47,5 +47,16 @@ def test_a_word_leads_to_its_page(index, word, page):
     assert page in found(index, word)
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [("sliding window", "serve"), ("kv cache", "cache"), ("which encoding", "choose")],
+)
+def test_a_question_finds_its_page_first(index, words, page):
+    """A main entry of the index comes before titles and texts that have the words."""
+    assert [(index["docnames"][k], main) for k, _, main in index["indexentries"][words]] == [
+        (page, True)
+    ]
+
+
 def test_a_word_that_nobody_wrote_is_not_found(index):
     assert found(index, "zyzzyva") == set()

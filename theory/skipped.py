@@ -47,8 +47,8 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
     if p.free_symbols - {n}:
         return ()
     needs = door.supervised(unproved_needs, p)
-    failing = None if needs is None else door.supervised(_failing, needs)
-    return _skipped(primitive(p)[1]) if failing is None else failing
+    failing, is_all = ((), False) if needs is None else door.supervised(_failing, needs)
+    return failing if is_all else tuple(sorted({*failing, *_skipped(primitive(p)[1])}))
 
 
 @lru_cache(maxsize=64)
@@ -64,19 +64,19 @@ def _skipped(p: Expr) -> tuple[int, ...]:
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))
 
 
-def _failing(needs: list[tuple[Expr, str]]) -> tuple[int, ...] | None:
-    """The distances where a need fails; None unless SymPy sees that all hold from FIRST on."""
-    if not all(getattr(x.xreplace({n: n + FIRST}), f"is_{fact}") for x, fact in needs):
-        return None
+def _failing(needs: list[tuple[Expr, str]]) -> tuple[tuple[int, ...], bool]:
+    """The distances below FIRST at which SymPy sees that a need fails, and whether it sees that
+    there are no others."""
+    far = {n: n + FIRST}
+    is_all = all(getattr(x.xreplace(far), f"is_{fact}") for x, fact in needs)
     failing = list[int]()
     for t in range(FIRST):
         distance = {n: sympy.Integer(t)}
         held = {getattr(x.xreplace(distance), f"is_{fact}") for x, fact in needs}
         if False in held:
             failing.append(t)
-        elif None in held:
-            return None
-    return tuple(failing)
+        is_all = is_all and (False in held or None not in held)
+    return tuple(failing), is_all
 
 
 def _searched(p: Expr) -> list[int]:

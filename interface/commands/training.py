@@ -108,7 +108,7 @@ def train(
         ]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()
-    size = f"{usual.steps} steps on rows of {usual.length} tokens"
+    size = f"{plural(usual.steps, 'step')} on rows of {usual.length} tokens"
     said = f"{plural(len(asked), 'model')} of {plural(usual.layers, 'layer')}, {size}"
     trained, failed = [], []
     from farfield.validation.harness.runs import chosen_device, job_of

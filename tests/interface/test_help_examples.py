@@ -11,9 +11,7 @@ from farfield.help import EXAMPLES
 
 LINES = [re.sub("  .*", "", line) for verb in VERBS for line in EXAMPLES[verb]]
 
-DEAR = (
-    r"^demo|64k|nope|--train |^figures$|^papers  ?$|^claims$|--model|\^b|^(measure|erf|perplexity)"
-)
+DEAR = r"^demo|64k|nope|--train |^figures$|^papers$|^claims$|--model|\^b|^(measure|erf|perplexity)"
 """Examples that train, read or decide for long: they run with the slow tests."""
 
 CODES = {"sweep plan.toml --engine ray --address auto": 2}
@@ -50,7 +48,8 @@ def place(tmp_path_factory):
 
 
 def marked(line):
-    return pytest.param(line, marks=pytest.mark.slow) if re.search(DEAR, line) else line
+    slow = (pytest.mark.slow, pytest.mark.timeout(3600))
+    return pytest.param(line, marks=slow) if re.search(DEAR, line) else line
 
 
 @pytest.mark.parametrize("line", [marked(line) for line in LINES])

@@ -308,6 +308,9 @@ def test_skipped_terms():
     assert skipped_terms(read("-log(log(n))")) == (0, 1)
     assert check_convergence("-2*log(n-3)").skipped_terms == (0, 1, 2, 3)
     assert check_convergence("-2*log(1+n)").skipped_terms == ()
+    assert skipped_terms(read("-(n-2)^n")) == skipped_terms(read("-(n-2)^(n+1)-n")) == ()
+    assert skipped_terms(read("log(1-tanh(log(n)/2))")) == (0,)
+    assert skipped_terms(read("-log(n-2)-1/(n-3)-sqrt(n-1)")) == (0, 1, 2, 3)
     half = check_convergence("log(cos(pi*n/128))").skipped_terms
     assert half[:3] == (64, 65, 66) and len(half) > 2000
     often = check_convergence("-n*log(sin(n)+Mod(n,2))")

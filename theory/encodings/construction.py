@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import sympy
 from sympy import Basic, Expr, Integer, Rational, S
@@ -87,49 +87,117 @@ def encoding(
         bca = natural(bca, "bca")
     if isinstance(name, str) and "[" in name:
         name = as_list(name) or name
-    listed = getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))
-    if values is None and listed and _is_table(name):
-        name, values, listed = None, name, False
-    if values is not None:
-        if name is not None or given or dialect or heads or assumptions:
-            raise InputError(
-                "a table of values takes no name, heads, dialect, parameters or assumptions beside "
-                "it; accepted: tail and bca"
-            )
-        return replace(_from_table(values, tail), bca=bca)
-    inspected = hasattr(name, "findings")  # an inspection: its object is not run again
-    if (
-        values is None
-        and (listed or inspected or callable(name))
-        and not isinstance(name, sympy.Basic)
-    ):
-        if given or dialect or assumptions:
-            raise InputError(
-                "a function, a module or an array of biases takes no dialect, parameters or "
-                "assumptions beside it; accepted: heads, tail and bca"
-            )
-        subject = name if inspected or hasattr(name, "ndim") or callable(name) else _numbers(name)
-        return replace(_from_object(subject, heads, tail), bca=bca)
-    if tail is not None:
+    numbers = getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))
+    asked = _Asked(name, numbers, values, heads, dialect, tail, given, assumptions or {})
+    read, takes_tail = next(row[1:] for row in _MEANINGS if row[0](asked))
+    if tail is not None and not takes_tail:
         raise InputError(
             f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
             "as [0, -1, -2]"
         )
-    if isinstance(name, Encoding):
-        if dialect or given or heads or assumptions:
-            raise InputError("an Encoding is complete: it takes no further options")
-        return name if bca is None else replace(name, bca=bca)
-    if _lists(name):
-        built = _from_heads(name, heads, dialect, given, assumptions or {})
-    elif isinstance(name, str) and (entry := named(name)) is not None:
-        built = _from_entry(entry, heads, dialect, given, assumptions or {})
-    else:
-        if dialect is not None:
-            raise InputError(f"a formula has no dialect; {dialect!r} was given")
-        built = _from_formula(name, heads, given, assumptions or {})
+    built = read(asked)
+    return built if bca is None else replace(built, bca=bca)
+
+
+class _Asked(NamedTuple):
+    """What `encoding` is handed: its first argument, whether that is an array or a list of numbers,
+    and what is said beside it."""
+
+    subject: Any
+    numbers: bool
+    values: Any
+    heads: int | None
+    dialect: str | None
+    tail: str | None
+    given: dict[str, Any]
+    domains: Mapping[str, str]
+
+
+def _is_values(asked: _Asked) -> bool:
+    """Whether values are given, or numbers whose layout is that of a table."""
+    return asked.values is not None or (asked.numbers and _is_table(asked.subject))
+
+
+def _read_values(asked: _Asked) -> Encoding:
+    """Values at distances 0, 1, ..."""
+    named_too = asked.values is not None and asked.subject is not None
+    if named_too or asked.given or asked.dialect or asked.heads or asked.domains:
+        raise InputError(
+            "a table of values takes no name, heads, dialect, parameters or assumptions beside it; "
+            "accepted: tail and bca"
+        )
+    return _from_table(asked.subject if asked.values is None else asked.values, asked.tail)
+
+
+def _is_object(asked: _Asked) -> bool:
+    """Whether it is other numbers, an inspection, or something to be called."""
+    f = asked.subject
+    called = callable(f) and not isinstance(f, sympy.Basic)
+    return asked.numbers or called or hasattr(f, "findings")
+
+
+def _read_object(asked: _Asked) -> Encoding:
+    """A function, a module, slopes, a matrix; an inspection of one, which is not run again."""
+    f = asked.subject
+    if asked.given or asked.dialect or asked.domains:
+        raise InputError(
+            "a function, a module or an array of biases takes no dialect, parameters or "
+            "assumptions beside it; accepted: heads, tail and bca"
+        )
+    return _from_object(_numbers(f) if _lists(f) else f, asked.heads, asked.tail)
+
+
+def _read_encoding(asked: _Asked) -> Encoding:
+    """An encoding as it is."""
+    if asked.dialect or asked.given or asked.heads or asked.domains:
+        raise InputError("an Encoding is complete: it takes no further options")
+    complete: Encoding = asked.subject
+    return complete
+
+
+def _read_heads(asked: _Asked) -> Encoding:
+    """A list with one formula a head."""
+    each, heads, dialect = asked.subject, asked.heads, asked.dialect
+    return _with_a_key(_from_heads(each, heads, dialect, asked.given, asked.domains))
+
+
+def _read_entry(asked: _Asked) -> Encoding:
+    """An entry of the catalogue."""
+    entry = named(asked.subject)
+    assert entry is not None
+    heads, dialect = asked.heads, asked.dialect
+    return _with_a_key(_from_entry(entry, heads, dialect, asked.given, asked.domains))
+
+
+def _read_formula(asked: _Asked) -> Encoding:
+    """A formula in n, as text or of SymPy."""
+    if asked.dialect is not None:
+        raise InputError(f"a formula has no dialect; {asked.dialect!r} was given")
+    return _with_a_key(_from_formula(asked.subject, asked.heads, asked.given, asked.domains))
+
+
+_Meaning = tuple[Callable[[_Asked], bool], Callable[[_Asked], Encoding], bool]
+_MEANINGS: tuple[_Meaning, ...] = (
+    (_is_values, _read_values, True),
+    (_is_object, _read_object, True),
+    (lambda asked: isinstance(asked.subject, Encoding), _read_encoding, False),
+    (lambda asked: _lists(asked.subject), _read_heads, False),
+    (
+        lambda asked: isinstance(asked.subject, str) and named(asked.subject) is not None,
+        _read_entry,
+        False,
+    ),
+    (lambda asked: True, _read_formula, False),
+)
+"""What the first argument of `encoding` may mean, its reader, whether a tail may be said. The
+first that it does mean is read."""
+
+
+def _with_a_key(built: Encoding) -> Encoding:
+    """The encoding, each of whose heads has a key that it does not mask."""
     for bias in dict.fromkeys(built.biases):
         _require_a_key(bias)
-    return built if bca is None else replace(built, bca=bca)
+    return built
 
 
 def _require_a_key(bias: Expr) -> None:

@@ -196,7 +196,10 @@ def unproved_needs(e: Expr) -> list[tuple[Expr, str]] | None:
                 return None
         elif (record := record_of(part.func)) is None or not (record.total or record.domain):
             return None
-        needs += [(x, fact) for x, fact in needs_of(part) if not getattr(x, f"is_{fact}")]
+        unproved = [(x, fact) for x, fact in needs_of(part) if not getattr(x, f"is_{fact}")]
+        if unproved and part.is_Pow and not part.exp.is_Rational:
+            return None  # (n - 2)^n has a value at 0
+        needs += unproved
     return needs
 
 

@@ -79,7 +79,7 @@ class Worth:
     def table(self) -> Iterator[Block]:
         """The answer in a sentence, and the parts."""
         mean, half = self.text
-        known = f"{'gives' if mean > 0 else 'costs'} {abs(mean):.3f} nats"
+        known = f"{'gives' if mean > 0 else 'costs'} {abs(mean):.2g} nats"
         yield sentence(
             "{marked}, of {targets}, repeat a passage far back, which {worth}.",
             marked=plural(self.marked, "target"),

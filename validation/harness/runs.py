@@ -317,6 +317,10 @@ def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, l
     asked, (tensors, text) = _by_copies(asked_of(home), home), read_tensors(home / WEIGHTS)
     record = json.loads(text)
     refuse(
+        not {"facts", "history"} <= {*record},
+        f"{str(home / WEIGHTS)!r} was written by no run; accepted: the weights of a finished one",
+    )
+    refuse(
         asked.key(encoding=understood(asked).facts, **record["facts"]) != home.name,
         f"run {home.name} was made with another file or formula than {ASKED} names now; accepted: "
         "what it was made with",

@@ -16,6 +16,7 @@ from farfield.validation.harness import measure
 from farfield.validation.harness import runs as module
 from farfield.validation.harness.runs import job_of, listed, load, local, run, sweep
 from farfield.validation.harness.settings import Plan, settle
+from farfield.validation.harness.train import read_tensors, write_tensors
 
 MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
 
@@ -107,6 +108,14 @@ def test_a_damaged_file_is_refused_by_name_and_stays(name, asked, tmp_path):
     path.unlink()
     again = run(asked, tmp_path)
     assert [{**r, "seconds": 0} for r in again] == [{**r, "seconds": 0} for r in rows]
+
+
+def test_weights_that_no_run_wrote_are_refused_in_a_line(asked, tmp_path):
+    run(asked, tmp_path)
+    (path,) = tmp_path.glob("*/weights.safetensors")
+    write_tensors(path, read_tensors(path)[0], {"text": "another record"})
+    with pytest.raises(InputError, match="was written by no run; accepted: the weights of a fin"):
+        load(path.parent)
 
 
 def test_a_full_disk_stops_the_run_with_the_path_and_keeps_what_was_finished(

@@ -15,9 +15,11 @@ from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.foresee import gap_probe
 from farfield.validation.models import opened as opened_models
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
-from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.opened import Opened, network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
+from farfield.validation.models.streamed import skeleton, streamed
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 97, "intermediate_size": 48}
 SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
@@ -101,6 +103,19 @@ def test_the_far_field_says_that_it_reads_by_layers(tmp_path, monkeypatch):
         gaps.append(gap_probe(tmp_path, words, **how).gaps)
     assert gaps[0] == gaps[1]
     assert [bool(re.search(r"one at a time, \d+ MiB at most", x)) for x in said].count(True) == 1
+
+
+def test_layers_are_put_on_the_device(tmp_path, monkeypatch):
+    """The device has no numbers, and refuses those of another one."""
+    llama(True).save_pretrained(tmp_path)
+    outline, meta = describe(tmp_path), torch.device("meta")
+    network = streamed(outline, skeleton(outline), torch.float32, meta)
+    assert all(table.device == meta for table in network.buffers())
+    monkeypatch.setattr(LibraryNetwork, "_try", lambda self: None)
+    tokens, at = torch.arange(120)[None] % 97, torch.arange(120)
+    for setting in (Repair(), Repair(group=(3, 15))):
+        scores = scores_at(Repaired(network_of(Opened(outline, network)), setting), tokens, at, 9)
+        assert scores.device == meta and scores.shape == (1, 9, 97)
 
 
 def test_a_weight_that_is_not_finite_is_named(tmp_path):
