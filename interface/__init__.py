@@ -61,7 +61,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     """A public name; a question is guarded, and known by the name that was typed."""
     if name in COMMANDS:
-        globals()[name] = import_module("farfield.verbs").function(COMMANDS[name])
+        globals()[name] = import_module("farfield.verbs").function(COMMANDS[name], name)
         return globals()[name]
     longer = VERBS.get(name, name)
     if not (longer in __all__ or longer.startswith("_") or find_spec(f"{__name__}.{longer}")):

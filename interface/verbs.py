@@ -21,10 +21,15 @@ from farfield.theory.answers.errors import InputError, guarded, refuse
 from farfield.theory.answers.names import closest
 
 
-def function(path: str) -> Callable[..., Any]:
-    """The verb at `MODULE.VERB` of `farfield.commands` as a function that returns its answers."""
-    module, _, name = path.partition(".")
-    command = getattr(import_module(f"farfield.commands.{module}"), name)
+def function(path: str, name: str) -> Callable[..., Any]:
+    """The verb at `MODULE.VERB` of `farfield.commands` as a function that returns its answers.
+
+    Args:
+        path: of the verb.
+        name: of the function, as it is typed.
+    """
+    module, _, of = path.partition(".")
+    command = getattr(import_module(f"farfield.commands.{module}"), of)
     signature = inspect.signature(command)
     hints = get_type_hints(command)
     groups = {
@@ -77,7 +82,7 @@ def function(path: str) -> Callable[..., Any]:
         return found[0] if len(found) == 1 else found
 
     verb.__signature__ = _flat(signature, hints, groups)  # type: ignore[attr-defined]
-    verb.__module__ = "farfield"
+    verb.__module__, verb.__name__, verb.__qualname__ = "farfield", name, name
     return guarded(verb)
 
 

@@ -46,7 +46,7 @@ def explore(*formula: Formula, port: int = 2718, edit: bool = False, headless: b
 
 
 @dataclass(frozen=True)
-class Explorer:
+class ExplorerCell:
     """The explorer in a cell of a notebook; it ends with the notebook, or by `stop`.
 
     Fields:
@@ -81,7 +81,7 @@ def cell(*formula: Formula, port: int = 2718, output: Output = Output()) -> int:
         process = subprocess.Popen(_command(app, formula, port, ["run", "--headless"]))
     atexit.register(process.terminate)
     if isinstance(output, Kept):
-        output.answers.append(Explorer(f"http://127.0.0.1:{port}", process))
+        output.answers.append(ExplorerCell(f"http://127.0.0.1:{port}", process))
     return OK
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -217,7 +218,7 @@ class Late:
 
 
 @pytest.mark.parametrize("where", ["in the question", "in a finalizer"])
-def test_an_interrupt_is_one_line_wherever_it_comes(run, monkeypatch, where):
+def test_an_interrupt_is_one_line_wherever_it_comes(run, monkeypatch, request, where):
     def stopped(*args, **options):
         if where == "in a finalizer":
             Late()
@@ -229,5 +230,7 @@ def test_an_interrupt_is_one_line_wherever_it_comes(run, monkeypatch, where):
 
     monkeypatch.setattr("farfield.leak", asked)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     code, _, err = run("trf", "-n", "--trained", "8")
     assert (code, err) == (130, "farfield: interrupted\n")

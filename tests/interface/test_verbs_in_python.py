@@ -131,7 +131,7 @@ def test_each_entry_of_bibtex_is_whole():
             assert f"\n  {field} = {{" in entry
 
 
-@pytest.mark.parametrize("verb", ["atlas", "papers", "cite", "measure", "runs"])
+@pytest.mark.parametrize("verb", ["atlas", "papers", "cite", "explore", "measure", "runs"])
 @pytest.mark.parametrize("given", [None, [], b"alibi", True])
 def test_what_is_no_text_is_told_so(verb, given):
     with pytest.raises(farfield.InputError, match=f"^{verb} takes text") as told:
