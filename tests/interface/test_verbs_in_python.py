@@ -73,7 +73,8 @@ def test_a_file_is_linted_and_ranges_are_keywords(tmp_path):
     assert str(farfield.lint(f"{tmp_path}/own.py:bias").formulas) == "(-n/8,)"
     with pytest.raises(farfield.InputError, match=r"'-n/8' is text; .* decided by check"):
         farfield.lint("-n/8")
-    assert farfield.map("-a*n", a="0.1:1", points=2).names == ("a",)
+    drawn = farfield.map("-a*n", a="0.1:1", points=2, out=tmp_path / "map.svg")
+    assert drawn.names == ("a",) and (tmp_path / "map.svg").is_file()
 
 
 def test_what_python_refuses_says_what_was_typed():
