@@ -9,7 +9,7 @@ test is the arithmetic's one parameter: the independent checker of proofs passes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 import sympy
@@ -57,7 +57,8 @@ class RealBalls(Arithmetic):
 
     def power(self, e: Expr) -> Operation:
         if e.base == -1 and e.exp.free_symbols and quotient(e.exp)[0].is_integer:
-            return _parity, (sympy.Mod(e.exp, 2, evaluate=False),)
+            q = quotient(e.exp)[1].denominator
+            return partial(_parity, q), (sympy.Mod(e.exp, 2, evaluate=False),)
         return power_of, e.args
 
     def function(self, record: Function, e: Expr) -> Operation:
@@ -81,7 +82,7 @@ class RealBalls(Arithmetic):
         inside, modulus = record.period(*e.args)
         is_zero, count = self.is_zero, len(e.args)
         rest = self._rest(record, inside, modulus, symbols)
-        grows = _grows(inside)
+        grows = _grows(inside) or _is_long(inside)
 
         def decided(*values: Ball) -> Ball:
             try:
@@ -199,9 +200,20 @@ def _turned(record: Function, e: Expr) -> Expr | None:
     return e.func(e.args[0] / inside * modulus * turns, evaluate=False)
 
 
-def _parity(rest: Ball) -> fmpq:
-    """(-1)^k, from k modulo 2."""
-    if not (rest == 0 or rest == 1):
+def _is_long(e: Expr) -> bool:
+    """Whether SymPy multiplies out as many factors as a distance has units."""
+    moving = any(b.args[1].free_symbols for b in e.atoms(sympy.binomial))
+    return moving or any(x.free_symbols for x in e.atoms(sympy.gamma))
+
+
+def _parity(q: int, rest: Ball) -> fmpq:
+    """(-1)^k, from k modulo 2, where q k is an integer, which a ball may enclose."""
+    if isinstance(rest, arb):
+        known = (q * rest).unique_fmpz()
+        if known is None:
+            raise Undetermined("a power of -1 is not decided at this precision")
+        rest = fmpq(known, q)
+    if rest not in (0, 1):
         raise NoValue("a negative number to a power that is no integer")
     return 1 - 2 * rest
 

@@ -1,5 +1,6 @@
 """Tables of formulas that jump and turn, far out, beside Python's integers and mpmath."""
 
+import math
 import random
 from fractions import Fraction
 
@@ -123,6 +124,21 @@ def test_no_precision_is_enough_but_another_form_is(formula, right):
 def test_facts_that_sympy_has_wrong(text, values):
     assert tabulate(read(text), [0, 1, 2]).tolist() == values
     assert check_convergence(f"-(2-3/2*({text}))*log(n)").verdict is Verdict.DIVERGES
+
+
+def test_powers_of_minus_one_whose_exponents_are_balls():
+    at = range(40)
+    binomials = [math.comb(n, 3) for n in at]
+    signs = [1 - 2 * (k % 2) for k in binomials]
+    halves = [math.nan if k % 2 else 1 - k % 4 for k in binomials]
+    assert tabulate(read("(-1)^binomial(n,3)"), at).tolist() == signs
+    assert tabulate(read("cos(pi*binomial(n,3))"), at).tolist() == signs
+    np.testing.assert_array_equal(tabulate(read("(-1)^(binomial(n,3)/2)"), at), halves)
+
+
+@pytest.mark.parametrize("text", ["(-1)^binomial(2*n,n)", "Mod(gamma(n+1),3)"])
+def test_a_product_of_too_many_factors_is_not_written_out(text):
+    assert np.isnan(tabulate(read(text), [10**9 + 1])).all()
 
 
 @pytest.mark.parametrize("seed", range(6))
