@@ -191,7 +191,8 @@ def main(args: Sequence[str] | None = None) -> None:
         code = OK  # a page of help that nobody reads on
     except Exception as error:
         remote = isinstance(error, ConnectionError)  # has no file either
-        if isinstance(error, OSError) and error.filename is None and not remote:
+        system = isinstance(error, OSError) and error.errno is not None  # no template's, say
+        if isinstance(error, OSError) and system and error.filename is None and not remote:
             sys.exit(unwritten(error))
         if os.environ.get("FARFIELD_TRACEBACK"):
             raise

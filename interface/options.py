@@ -45,7 +45,7 @@ CountOrNone = Annotated[int | None, _count(1)]
 
 CountFrom0 = Annotated[int, _count(0)]
 
-LOST_DOLLAR = r"e?h(imBHs?|B?c|uB[cs]?)(?![A-Za-z0-9_(])|e?hB(?=\\)|e?h(u?B|im)[^$]*\$$"
+LOST_DOLLAR = r"e?h(imBHs?|B?c|uB[cs]?)(?![A-Za-z0-9_(])|e?hB(?=\\)|e?h(m?u?B|im)[^$]*\$$"
 """What a shell makes of `$-` at the beginning of a formula in double quotes: its own options."""
 
 _RESERVED = ("heads", "head", "dialect", "tail", "bca", "values", "name", "assumptions")

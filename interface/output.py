@@ -83,6 +83,9 @@ def write_answers(answers: Any, output: Output, *after: str) -> int:
         output.answers.extend(many)
     elif output.latex or output.csv:
         forms = [a.latex() if output.latex else a.csv() for a in many]
+        if output.latex and len(many) > 1:  # a comment says whose each is
+            names = [getattr(a, "subject", "") for a in many]
+            forms = [f"% {n}\n{f}" if n else f for n, f in zip(names, forms, strict=True)]
         print_out("\n\n".join(forms))
     elif output.json:
         found = [answer.to_dict() for answer in many]

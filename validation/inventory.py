@@ -43,6 +43,11 @@ class TrainedRun(Result):
 
     lines: tuple[Line, ...]
 
+    @property
+    def subject(self) -> str:
+        """The label of its encoding."""
+        return str(summary(self.lines)["label"])
+
     def _blocks(self) -> Iterator[Block]:
         told = summary(self.lines)
         guess = told.pop("guess", "")

@@ -210,6 +210,16 @@ def test_a_bug_of_ours_is_an_internal_error_and_no_answer(run, monkeypatch):
     assert err.count("\n") == 1
 
 
+def test_a_template_that_is_missing_is_no_full_disk(run, monkeypatch):
+    def missing(*_, **__):
+        raise FileNotFoundError("icon.html")  # as jinja2 raises it: no number, no file
+
+    monkeypatch.setattr("farfield.theory.convergence.encoding", missing)
+    monkeypatch.delenv("FARFIELD_TRACEBACK", raising=False)
+    code, _, err = run("check", "-n")
+    assert code == 3 and "internal error, FileNotFoundError: icon.html" in err
+
+
 class Late:
     """An interrupt that comes while this is taken away."""
 

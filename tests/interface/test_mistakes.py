@@ -7,6 +7,7 @@ import pytest
 SLIPS = {
     # formulas and names
     ("check", r"hBc\sqrt{n}\log(1+n)/50$"): r"what a shell makes of \$-; .* between single quotes",
+    ("check", "hmBn$"): r"what a shell makes of \$-",
     ("check", r"hB\sqrt{n}\,\log(1+n)/50$"): r"what a shell makes of \$-",
     ("check", r"ehB\log(1+n)"): r"what a shell makes of \$-",
     ("check", "ehuB2*log(1+n)$"): r"what a shell makes of \$-",

@@ -92,6 +92,7 @@ def test_rows_are_a_latex_table_csv_and_a_data_frame(run):
     found = farfield.trf("-n/8")
     latex = run("trf", "-n/8", "--latex")[1]
     assert latex.strip() == found.latex() and latex.startswith("\\begin{tabular}{lr}")
+    assert "% -n/8\n\\begin" in run("window", "-n/8", "-n", "--latex")[1]
     assert latex.count("\\\\") == 4 and "0.1 \\% & 56 \\\\" in latex
     rows = [line.split(",") for line in run("trf", "-n/8", "--csv")[1].splitlines()]
     assert rows == [["mass left out", "tokens"], ["10 %", "19"], ["1 %", "37"], ["0.1 %", "56"]]

@@ -246,9 +246,9 @@ class Audit(Answer):
         states += f", and {size_text(first.states)} of states" if first.states else ""
         states += ", and states of a size that is not known" if first.states is None else ""
         yield sentence(
-            "Cache: {least} at {length} tokens in {dtype}{kept}{states}, which is what {keeper} "
-            "keeps. In pages of {page} tokens it takes {paged}, or {whole} where an engine keeps "
-            "whole rows in every layer.",
+            "Cache: {least} at {length} tokens, numbers of {dtype}{kept}{states}; {keeper} keeps "
+            "these keys. In pages of {page} tokens it takes {paged}, or {whole} where an engine "
+            "keeps whole rows in every layer.",
             self.cache_label,
             least=size_text(first.least),
             length=keys_text(first.length),
