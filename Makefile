@@ -56,8 +56,9 @@ bench: install  ## the harness beside a plain model without a bias: speed and me
 	$(VENV)/bin/python benchmarks/harness.py
 
 sm90: install out/sm90/installed  ## the GPU path for an H100 without one: memory, spills, numbers
-	PYTHONPATH=$$(ls -d build/__editable__*) out/sm90/bin/python benchmarks/sm90.py
-	PYTHONPATH=$$(ls -d build/__editable__*) out/sm90/bin/python benchmarks/sm90_numbers.py
+	export PYTHONPATH=$$(ls -d build/__editable__*); \
+	out/sm90/bin/python benchmarks/sm90.py; compiled=$$?; \
+	out/sm90/bin/python benchmarks/sm90_numbers.py && exit $$compiled
 
 out/sm90/installed:  # the CUDA build of the torch of $(VENV), several GB
 	$(PYTHON) -m venv out/sm90
