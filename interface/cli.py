@@ -190,9 +190,8 @@ def main(args: Sequence[str] | None = None) -> None:
             raise
         code = OK  # a page of help that nobody reads on
     except Exception as error:
-        remote = isinstance(error, ConnectionError)  # has no file either
-        system = isinstance(error, OSError) and error.errno is not None  # no template's, say
-        if isinstance(error, OSError) and system and error.filename is None and not remote:
+        remote = isinstance(error, ConnectionError)  # has no file either; a template no number
+        if isinstance(error, OSError) and error.errno and error.filename is None and not remote:
             sys.exit(unwritten(error))
         if os.environ.get("FARFIELD_TRACEBACK"):
             raise

@@ -531,7 +531,7 @@ def _says_all(p: Expr) -> bool:
 def _skipped(p: Expr) -> tuple[int, ...] | None:
     """The distances whose terms are left out: none where nothing that the formula needs is open."""
     needs = _in_time(lambda: door.supervised(unproved_needs, p))
-    return () if needs == [] else _in_time(lambda: skipped_terms(p))
+    return () if needs == [] else _in_time(lambda: skipped_terms(p, needs))
 
 
 def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:

@@ -29,13 +29,17 @@ FIRST = 4  # distances at which most formulas that are undefined anywhere are so
 APART = 61  # distances of the sample beyond them: a prime, from which no short period hides
 
 
-def skipped_terms(p: Expr) -> tuple[int, ...]:
+def skipped_terms(p: Expr, needs: list[tuple[Expr, str]] | None = None) -> tuple[int, ...]:
     """The distances below 4096 whose bias is undefined or +oo.
 
     They are read off what the formula needs, where SymPy sees that it holds from some distance on.
     Else few balls tell them, or they are searched until 64 in a row are fine, and every 61st after
     them. A row of them that lasts to the end of the search is taken for overflow, but for its
     beginning at 0. Once 64 in a row are not fine, every 64th shows whether it lasts.
+
+    Args:
+        p: the bias.
+        needs: its `unproved_needs`, where they were asked already.
 
     Raises:
         OutOfTime: the budget of the question is spent.
@@ -46,7 +50,8 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
     """
     if p.free_symbols - {n}:
         return ()
-    needs = door.supervised(unproved_needs, p)
+    if needs is None:
+        needs = door.supervised(unproved_needs, p)
     failing, is_all = ((), False) if needs is None else door.supervised(_failing, needs)
     return failing if is_all else tuple(sorted({*failing, *_skipped(primitive(p)[1])}))
 

@@ -112,14 +112,11 @@ def train(
     said = f"{plural(len(asked), 'model')} of {plural(usual.layers, 'layer')}, {size}"
     trained, failed = [], []
     from farfield.validation.harness.runs import chosen_device, job_of
+    from farfield.validation.harness.train import require_log
     from farfield.validation.json_files import writable_folder
 
     chosen_device(device)
-    place = Path(log or ".").parent
-    refuse(
-        not place.is_dir() and Path(str(log)).suffix in (".csv", ".jsonl"),
-        f"log {log!r} cannot be written: there is no folder {str(place)!r}",
-    )
+    require_log(log)
     for one in asked:
         _ = job_of(one).codes  # all that can be wrong is said before the first step
     writable_folder(runs)

@@ -208,7 +208,7 @@ def train(
                 timed.append(time.perf_counter())
                 left = (timed[-1] - timed[0]) / (TIMED - 1) * (run.steps - done)
                 if left > LONG:
-                    told = f"about {lasting(left)} for {run.steps:,} steps, by the first {TIMED}"
+                    told = f"about {duration(left)} for {run.steps:,} steps, by the first {TIMED}"
                     progress("train", 0, 0, told)
     model.eval()
     return history
@@ -381,17 +381,30 @@ def note(history: list[Report], run: Run, model: Transformer) -> str:
         shares = (done / peak for gpu, peak in PEAK_FLOPS.items() if gpu in name)
         parts += [f"{share:.1%} of its arithmetic" for share in shares]
     left = (run.steps - last.step) * run.batch * run.length / last.tokens_per_second
-    return ", ".join([*parts, f"{lasting(left)} left"])
+    return ", ".join([*parts, f"{duration(left)} left"])
 
 
-def lasting(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Minutes and seconds.
 
-    >>> lasting(122.5), lasting(8)
+    >>> duration(122.5), duration(8)
     ('2 min 2 s', '8 s')
     """
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min " * (minutes > 0) + f"{rest} s"
+
+
+LOGS = (".jsonl", ".csv")
+"""Endings of a log that is one file."""
+
+
+def require_log(log: str | None) -> None:
+    """Raise InputError for a file in a folder that is not there."""
+    place = Path(log or ".").parent
+    refuse(
+        log is not None and log.endswith(LOGS) and not place.is_dir(),
+        f"log {log!r} cannot be written: there is no folder {str(place)!r}",
+    )
 
 
 def reporter(log: str | None, history: Sequence[Report] = ()) -> Callable[[Report], None]:
@@ -404,7 +417,7 @@ def reporter(log: str | None, history: Sequence[Report] = ()) -> Callable[[Repor
     """
     if log is None:
         return lambda report: None
-    if not log.endswith((".jsonl", ".csv")):
+    if not log.endswith(LOGS):
         library("tensorboard", "--log FOLDER")
         last = history[-1].step if history else 0
         board = library("torch.utils.tensorboard", "--log FOLDER").SummaryWriter

@@ -11,12 +11,10 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -28,15 +26,15 @@ from farfield.theory.answers.names import one_of
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
-from farfield.validation.models.configuration import quiet
+from farfield.validation.models.configuration import quiet, transformers
 from farfield.validation.models.gguf_files import gguf_network
 from farfield.validation.models.layers import RUN, ModelOutline
-from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.library import LibraryNetwork, rotations
 from farfield.validation.models.network import Network, TrainedNetwork, whole
 from farfield.validation.models.repairs import Repair, Repaired
 from farfield.validation.models.streamed import held, skeleton, streamed
-from farfield.validation.models.weights import require_weights
-from farfield.validation.optional import first_line, library
+from farfield.validation.models.weights import require_finite, require_weights
+from farfield.validation.optional import first_line
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
 
@@ -289,11 +287,6 @@ def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
 # -- loading -------------------------------------------------------------------------------------
 
 
-def _library() -> ModuleType:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    return library("transformers", "a model from outside", "hf")
-
-
 def network_of(opened: Opened | OpenedRun) -> Network:
     """What may be asked of an opened model.
 
@@ -339,7 +332,7 @@ def open_model(
             f"model {model.name!r} ({model.kind}) can only be audited: {why}; accepted: causal "
             "language models of the library transformers"
         )
-    _library()
+    transformers()
     if model.network is None:
         return _from_files(model, tokens, place, kind or torch.float32, by_layer)
     network = copy.deepcopy(model.network)  # hooks stay here
@@ -349,8 +342,7 @@ def open_model(
 def _moved(network: Any, place: torch.device | None, kind: torch.dtype | None) -> Any:
     """A model on a device and in a type; frequencies of rotations keep theirs, since rounding them
     turns far keys by whole angles."""
-    turning = [m for m in network.modules() if hasattr(m, "rope_type")]
-    kept = [(m, dict(m.named_buffers(recurse=False))) for m in turning]
+    kept = [(m, dict(m.named_buffers(recurse=False))) for _, _, m in rotations(network)]
     network = network.to(device=place, dtype=kind)
     for module, buffers in kept:
         module._buffers.update({name: x.to(place) for name, x in buffers.items()})
@@ -385,11 +377,7 @@ def _from_files(
 def _finite(opened: Opened) -> Opened:
     """Raise InputError for a model with weights that are not finite."""
     for name, weight in opened.network.named_parameters():
-        refuse(
-            not torch.isfinite(weight).all(),
-            f"model {opened.model.name!r} has NaN or infinity in {name!r}; accepted: finite "
-            "weights",
-        )
+        require_finite(opened.model, name, weight)
     return opened
 
 
@@ -431,10 +419,10 @@ def _network(
     """The library's model of a folder or a GGUF file, its weights those of the files."""
     if model.path.suffix == ".gguf":
         return _moved(gguf_network(model), place, kind)
-    transformers = _library()
-    with quiet(transformers):
+    hf = transformers()
+    with quiet(hf):
         try:
-            network, report = transformers.AutoModelForCausalLM.from_pretrained(
+            network, report = hf.AutoModelForCausalLM.from_pretrained(
                 model.path,
                 config=config,
                 local_files_only=True,

@@ -18,7 +18,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.configuration import library_config, quiet, transformers
 from farfield.validation.models.gguf_files import gguf_config, gguf_tensors
 from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.weights import require_weights
+from farfield.validation.models.weights import require_finite, require_weights
 from farfield.validation.optional import library
 
 Read = Callable[[str], "Tensor | None"]
@@ -148,10 +148,7 @@ def _finite(model: ModelOutline, read: Read) -> Read:
     def checked(name: str) -> Tensor | None:
         weight = read(name)
         if weight is not None and name not in seen:
-            refuse(
-                not all(part.isfinite().all() for part in weight.flatten().split(1 << 22)),
-                f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights",
-            )
+            require_finite(model, name, weight)
             seen.add(name)
         return weight
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,12 @@ def stamped(model: ModelOutline, *parts: bytes) -> str:
         stamp.update(part)
     safe = "".join(c if c.isalnum() else "-" for c in model.name).strip("-")
     return f"{safe}-{stamp.hexdigest()[:16]}.json"
+
+
+def require_finite(model: ModelOutline, name: str, weight: Any) -> None:
+    """Raise InputError for a tensor of torch with NaN or infinity; it is looked at in parts."""
+    if not all(part.isfinite().all() for part in weight.detach().flatten().split(1 << 22)):
+        raise _wrong(model, f"has NaN or infinity in {name!r}", "finite weights")
 
 
 def _wrong(model: ModelOutline, what: str, accepted: str) -> InputError:
