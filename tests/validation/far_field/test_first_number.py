@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
-from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.cost import lasting, timed
 from farfield.validation.far_field.foresee import _work
 from farfield.validation.far_field.subject import Settings, subject_of
 
@@ -61,6 +61,23 @@ def test_a_number_comes_within_three_trained_rows(verb, counted, words, tmp_path
     assert first <= 3 * TRAINED
     reported = [text for _, text, total in said if total]
     assert reported and all(re.search(r"[+-]\d\.\d{3}", text) for text in reported)
+
+
+def test_the_time_that_is_said_is_that_of_every_row_of_every_look(counted, words, monkeypatch):
+    class Minute:
+        def of(self, tokens, pairs):
+            return 60.0  # a row under a look
+
+    def report(stage, *_):
+        raise StopIteration(stage)
+
+    monkeypatch.setattr("farfield.validation.far_field.foresee.timed", lambda subject: Minute())
+    with pytest.raises(StopIteration) as stop:
+        farfield.foresee(counted[0], words, to=TO, length=SHORT, progress=report)
+    said = re.match(
+        r"about (.*): (\d+) groups of (\d+) rows of 16 tokens, three looks", str(stop.value)
+    )
+    assert said and said[1] == lasting(3 * int(said[2]) * int(said[3]) * 60)
 
 
 def test_the_work_that_is_said_is_that_of_the_rows_that_are_read(counted, words):

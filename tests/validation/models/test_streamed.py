@@ -19,7 +19,7 @@ from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import Opened, network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
-from farfield.validation.models.streamed import skeleton, streamed
+from farfield.validation.models.streamed import held, skeleton, streamed
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 97, "intermediate_size": 48}
 SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
@@ -157,6 +157,17 @@ for folder in sys.argv[1:]:  # a small model first, with which all code is loade
     scores_at(network_of(opened), at[None] % outline.vocabulary, at, 1)
 print((kib("VmHWM") - before) * 1024, opened.held)
 """
+
+
+@pytest.mark.parametrize(("kind", "size"), [(torch.float32, 4), (torch.bfloat16, 2)])
+def test_what_is_held_of_a_gguf_file_is_counted_by_hand(packed, tmp_path, kind, size):
+    """Tables and a norm, one layer, and its largest tensor once in bytes and three times in float32
+    (taken apart, joined, as the library has it)."""
+    outline = describe(packed(tmp_path / "small.gguf", llama(False)))
+    outside = 2 * 97 * 32 + 32
+    layer = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 32 * 48 + 2 * 32
+    by_hand = size * (outside + layer) + (1 + 3 * 4) * 32 * 48
+    assert held(outline, skeleton(outline), kind) == by_hand
 
 
 def test_the_memory_is_as_said(tmp_path):
