@@ -110,7 +110,8 @@ def _instead(path: Path) -> str:
         beside = [p.parent for p in path.parent.glob("*/config.json")]
         beside += path.parent.glob("*.gguf")
         if close := nearest(path.name, [p.name for p in beside]):
-            return f"does not exist; did you mean {str(path.with_name(close))!r}? accepted: {_ACCEPTED}"
+            close = str(path.with_name(close))
+            return f"does not exist; did you mean {close!r}? accepted: {_ACCEPTED}"
         if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)):
             return f"is not in the hub's cache; download it first: hf download {path}"
         return f"does not exist; accepted: {_ACCEPTED}"
