@@ -68,16 +68,22 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.notation import Text, expression_line, listed, shortened, words
-from farfield.theory.answers.number import at_most, decimal, share
+from farfield.theory.answers.notation import (
+    Text,
+    enumeration,
+    expression_line,
+    listed,
+    shortened,
+    words,
+)
+from farfield.theory.answers.number import SHARES, at_most, decimal, share
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 
-EPS = (Rational(1, 10), Rational(1, 100), Rational(1, 1000))
-"""Shares of the mass left out at which receptive fields are shown."""
+EPS = tuple(map(Rational, SHARES))
 TINY = 1e-300  # a crossover below it is given by its logarithm
 BITS = 192  # of the balls that compare sums
 MAX_DOUBLINGS = 22  # of an M that is tried: 2^22
@@ -142,9 +148,9 @@ class Comparison(Answer):
         """The receptive fields of both, in one sentence."""
         parts = []
         for name, fields in zip((first, second), self.receptive_fields, strict=True):
-            parts.append(f"{name} needs {_listed([*map(_count, dict.fromkeys(fields))])}")
+            parts.append(f"{name} needs {enumeration([*map(_count, dict.fromkeys(fields))])}")
         template = "To hold all but {shares} of the mass, {a} tokens; {b}."
-        return words(template, shares=_listed([*map(share, EPS)]), a=parts[0], b=parts[1])
+        return words(template, shares=enumeration([*map(share, EPS)]), a=parts[0], b=parts[1])
 
     def _order(self, first: str, second: str) -> Text:
         """Which tail is lighter, and up to which eps that decides."""
@@ -284,11 +290,6 @@ class Ranking(Answer):
 def _count(tokens: str) -> str:
     """A number of tokens, without the word."""
     return tokens.removesuffix(" tokens")
-
-
-def _listed(parts: list[str]) -> str:
-    """Words with an `and` before the last."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _few(parts: list[str]) -> str:
