@@ -321,10 +321,27 @@ def open_model(
             missing, misshapen, damaged, not finite, or not those of a model in floating point; it
             is no causal language model of the library; the memory is too small for it.
     """
-    place, kind = placed(device, dtype)
+    place, kind = openable(model, device, dtype)
     if model.kind == RUN:
         run = load(model.path)[0]
         return OpenedRun(model, run.to(device=place or run.device, dtype=kind or torch.float32))
+    if model.network is None:
+        return _from_files(model, tokens, place, kind or torch.float32, by_layer)
+    network = copy.deepcopy(model.network)  # hooks stay here
+    return _finite(Opened(model, _moved(network, place, kind)))
+
+
+def openable(
+    model: ModelOutline, device: Any = None, dtype: Any = None
+) -> tuple[torch.device | None, torch.dtype | None]:
+    """The device and the type that a model is opened with, before a text or a weight is read.
+
+    Raises:
+        InputError: as `open_model`, where that takes no weight to see.
+    """
+    place, kind = placed(device, dtype)
+    if model.kind == RUN:
+        return place, kind
     packed = model.path.suffix == ".gguf"
     if model.unknown or not (packed or model.causal):
         why = model.unknown or "it is no causal language model"
@@ -333,10 +350,9 @@ def open_model(
             "language models of the library transformers"
         )
     transformers()
-    if model.network is None:
-        return _from_files(model, tokens, place, kind or torch.float32, by_layer)
-    network = copy.deepcopy(model.network)  # hooks stay here
-    return _finite(Opened(model, _moved(network, place, kind)))
+    if model.network is None and not packed:
+        require_weights(model)
+    return place, kind
 
 
 def _moved(network: Any, place: torch.device | None, kind: torch.dtype | None) -> Any:
@@ -354,8 +370,6 @@ def _from_files(
 ) -> Opened:
     """A model in memory where it fits, else one layer at a time."""
     packed = model.path.suffix == ".gguf"
-    if not packed:
-        require_weights(model)
     empty = skeleton(model)
     numbers = sum(x.numel() for x in (*empty.parameters(), *empty.buffers()))
     whole = (4 if packed else kind.itemsize) * numbers

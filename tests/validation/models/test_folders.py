@@ -396,7 +396,8 @@ def test_what_is_no_folder_of_a_model_is_named(tmp_path):
         (tmp_path / "m.g", "holds a GGUF file; accepted: its path"),
         (tmp_path / "hub", f"accepted: '{snapshot}'"),
         (tmp_path / "empty", "has no config.json"),
-        (tmp_path / "gone", "does not exist"),
+        (tmp_path / "gone", "does not exist; accepted"),
+        (tmp_path / "plian", f"does not exist; did you mean '{tmp_path / 'plain'}'.*accepted"),
     ):
         with pytest.raises(InputError, match=message.replace("\\", ".")):
             describe(place)
