@@ -82,10 +82,7 @@ def __getattr__(name: str) -> Any:
             f"farfield has no {name!r}; {closest(name, [*__all__, *VERBS, *COMMANDS])}"
         )
     public = _load(longer)  # which leaves it here under its longer name, not guarded
-    if isfunction(public):
-        public = guarded(public, longer)
-        public.__module__ = __name__
-    globals()[longer] = public
+    globals()[longer] = guarded(public, longer) if isfunction(public) else public
     if path:
         globals()[name] = import_module("farfield.verbs").joined(public, path, name)
     return globals()[name]

@@ -123,7 +123,7 @@ def application(whole: bool = False) -> App:
         version_flags=["--version"],
         help_flags=["--help"],
         group_parameters=Group.create_default_parameters("Options"),
-        default_parameter=Parameter(negative=(), negative_iterable=(), show_default=_default),
+        default_parameter=Parameter(negative=(), show_default=_default),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -285,9 +285,10 @@ def _complain(what: str, code: int) -> int:
 
 @cache
 def _names(verb: str) -> set[str]:
-    """The options of a verb."""
+    """The options of a verb, without the forms that only a program would write."""
     arguments = application()[verb].assemble_argument_collection()
-    return {name for one in arguments for name in one.names} | {"--help", "--version"}
+    names = {name for one in arguments for name in one.names if not name.startswith("--empty-")}
+    return names | {"--help", "--version"}
 
 
 UNITS = ("token", "tokens", "key", "keys", "head", "heads", "nat", "nats", "layer", "layers", "%")

@@ -18,7 +18,7 @@ from numbers import Real
 from typing import Any, get_args, get_origin, get_type_hints
 
 from farfield.commands import goals, training
-from farfield.options import MEANT, Kept, Output, Subject
+from farfield.options import CODE, MEANT, Kept, Output, Subject
 from farfield.theory.answers.errors import InputError, guarded, refuse
 from farfield.theory.answers.names import closest
 
@@ -103,9 +103,6 @@ PASSED: Mapping[str, Sequence[str]] = {
 SEVERAL = ("compare", "plot", "study", "train")
 """Verbs to which a list is several ideas; to the others it is one formula a head."""
 
-OWN_CODE = r"\S+\.py(:[\w.]+)?$"
-"""A user's own code as the command line names it."""
-
 
 def joined(public: Callable[..., Any], path: str, name: str) -> Callable[..., Any]:
     """A public function that takes every option of its verb too.
@@ -134,7 +131,7 @@ def joined(public: Callable[..., Any], path: str, name: str) -> Callable[..., An
             meant = MEANT.get(typed, typed)
             refuse(meant in known, f"{name} has no option {typed}; did you mean {meant}?")
         first = given[0] if given else None
-        code = "formulas" in options_of and isinstance(first, str) and re.match(OWN_CODE, first)
+        code = "formulas" in options_of and isinstance(first, str) and re.fullmatch(CODE, first)
         text = any(isinstance(options.get(k), str) for k in several)
         if not (code or text or alone & {*options}):
             return answer(*given, **options)

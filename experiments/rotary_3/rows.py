@@ -116,6 +116,10 @@ def sympy(folder):
     return "\n\n".join(file.read_text("utf-8") for file in files)
 
 
+READERS = {"git": git, "sympy": sympy}
+"""By text: what reads it from its folder."""
+
+
 def asked(seed, each):
     """Needles of every form: sentence, question, answer and how many answers there are."""
     draw, found = random.Random(seed), []
@@ -170,7 +174,7 @@ def main(model, *files):
 
     rows, said = {}, {}
     for place, (name, file) in enumerate(f.split("=", 1) for f in files):
-        text = {"git": git, "sympy": sympy}[name](file)[:1_000_000]
+        text = READERS[name](file)[:1_000_000]
         tokens, end = np.array(encode(text)), FIRST + ROWS * LENGTH
         print(name, len(tokens), "tokens")
         each = [

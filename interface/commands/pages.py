@@ -116,6 +116,7 @@ def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
 
 
 INDEX = "theory/encodings/index.txt"
+NAMED = 3  # files of a drawing that are named one by one
 
 
 def atlas(
@@ -264,7 +265,9 @@ def figures(
     if asks and len(gallery.drawn) == 1:
         return write_answers([*gallery.drawn.values()], output)
     count = len(gallery.files)
-    where = f"{count} file{'s' * (count != 1)} in {out}"
+    where = f"{count} files in {out}"
+    if 0 < count <= NAMED:
+        where = f"written: {', '.join(gallery.files)}"
     if not count:
         where = f"in {out} from before: {', '.join(gallery.kept)}"
     index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]

@@ -1,7 +1,7 @@
-"""Which parameters meet targets: the exact interval where the family orders its tails, and
-certified points elsewhere.
+"""The parameters of a family that meet targets, along the line of one parameter.
 
-Each end is a threshold between two rationals at which the targets themselves were decided, one
+Where the family orders its tails, they are an exact interval; elsewhere points are certified. Each
+end is a threshold between two rationals at which the targets themselves were decided, one
 outside and one inside. A root of the gauges only says where to look.
 
 Where a monotone likelihood ratio is proved (`farfield.numerics.design.order`), the parameters with

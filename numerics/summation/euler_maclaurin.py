@@ -1,4 +1,6 @@
-r"""The Euler-Maclaurin formula: with f(x) = exp(p(x)),
+r"""Sums by the Euler-Maclaurin formula.
+
+With f(x) = exp(p(x)),
 
     sum_{n>=N} f(n) = int_N^oo f + f(N)/2 - sum_{k<=m} B_{2k}/(2k)! f^{(2k-1)}(N) + R_m,
     |R_m| <= |B_{2m}|/(2m)! int_N^oo |f^{(2m)}|.

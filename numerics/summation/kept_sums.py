@@ -1,7 +1,6 @@
-"""The cache of sums.
+"""The cache of sums: what one object has computed, for as long as it lives.
 
-Sums, series and biases are immutable, so their computed results stay valid. The cache keeps these
-results for as long as the object lives.
+Sums, series and biases are immutable, so their computed results stay valid.
 """
 
 from __future__ import annotations

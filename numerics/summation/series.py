@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -28,7 +27,7 @@ from farfield.numerics.summation.kept_sums import memory
 from farfield.numerics.summation.kernel import Kernel, decided_sign, suffix_sums
 from farfield.numerics.summation.methods import find
 from farfield.theory.algebra import door
-from farfield.theory.algebra.door import check_time, until
+from farfield.theory.algebra.door import after, check_time, unless
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
@@ -58,7 +57,7 @@ MAX_PERIOD = 512  # residue classes of a formula
 MAX_CLASSES = 48  # of them with weights, each with a kernel; 48 holds 2, 3, 4, 6, 8, 12, 16
 FEW = 6  # residue classes that may be summed by any method: the work multiplies
 MAX_ROWS = 8  # rows of one series that are remembered
-SET_UP_S = 10.0  # seconds of the search for a kernel: what asks for more has none
+SET_UP_S = 10.0  # seconds of processor time in which a kernel is sought
 EXACT_TERMS = 512  # terms up to which a sum of rationals stays one: its size grows with each
 SHARED_TERMS = 20_000  # values that heads of one formula share in memory
 
@@ -442,9 +441,9 @@ def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[S
     classes."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
-    deadline = time.monotonic() + SET_UP_S
+    late = after(SET_UP_S)
     try:
-        with until(deadline):
+        with unless(late):
             long = way.classes and (end is None or end - start > LONG)
             if parts := _classes(start, end, bias, way) if long else []:
                 return parts
@@ -454,8 +453,7 @@ def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[S
             return [Stretch(start, end, bias, kernel)]
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
-        late = time.monotonic() > deadline
-        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent), late)]
+        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent), late())]
 
 
 def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:

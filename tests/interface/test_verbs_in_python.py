@@ -55,7 +55,7 @@ def test_every_option_of_the_shell_is_a_keyword_with_the_same_default(verb):
     keywords = inspect.signature(getattr(farfield, verb)).parameters
     for argument in application()[verb].assemble_argument_collection():
         for name in (name[2:].replace("-", "_") for name in argument.names if name[:2] == "--"):
-            if name in OF_A_WRITER or name.startswith("no_"):
+            if name in OF_A_WRITER or name.startswith(("no_", "empty_")):
                 continue
             assert name in keywords
             default = argument.field_info.default
@@ -88,8 +88,15 @@ def test_options_of_the_verb_alone_do_in_python_what_they_do_in_the_shell(
     assert place is None or (tmp_path / place).is_file()
 
 
+CODE = """import numpy as np
+
+def bias(n):
+    return np.array([-float(x) / 8 - (x % 3) ** 2 for x in n]) if np.ndim(n) else 1 / 0
+"""
+
+
 def test_own_code_is_named_in_python_as_in_the_shell(run, tmp_path):
-    (tmp_path / "own.py").write_text("def bias(q, k):\n    return -(q // 8 - k // 8) / 8\n")
+    (tmp_path / "own.py").write_text(CODE)
     for verb in ("check", "trf", "study"):
         said = run(verb, f"{tmp_path}/own.py:bias")
         found = getattr(farfield, verb)(f"{tmp_path}/own.py:bias")

@@ -32,6 +32,7 @@ R = TypeVar("R")
 STEP_S = 0.04  # how late a call may be ended
 AGAIN_S = 0.5  # where an exception was lost, as in a finaliser, it is raised again
 IDLE_S = 5.0  # after which no one looks any more
+PATIENCE = 10  # times the processor time of a step that may pass on a machine with other work
 FEW = 1_000  # a denominator of an exponent up to which SymPy draws any root in no time
 SPLIT = 1 << 15  # SymPy splits off smaller primes
 
@@ -96,9 +97,30 @@ def within(budget_s: object) -> Iterator[None]:
 
 @contextmanager
 def unless(withdrawn: Callable[[], bool]) -> Iterator[None]:
-    """The computation inside gives up with `OutOfTime` once another thread makes that true."""
-    with _within(replace(budget(), withdrawn=withdrawn)):
+    """The computation inside gives up with `OutOfTime` once that is true, in any thread."""
+    outer = budget().withdrawn
+    either = withdrawn if outer is None else lambda: outer() or withdrawn()
+    with _within(replace(budget(), withdrawn=either)):
         yield
+
+
+def after(seconds: float) -> Callable[[], bool]:
+    """Whether the current thread has worked for so many seconds from now on; any thread may ask.
+
+    The processor time counts, so other programs on the machine change no answer. Where the thread
+    waits or sleeps, `PATIENCE` times as many seconds end the step.
+    """
+    worked, late = _thread_clock(), time.monotonic() + PATIENCE * seconds
+    end = worked() + seconds
+    return lambda: worked() > end or time.monotonic() > late
+
+
+def _thread_clock() -> Callable[[], float]:
+    """The processor time of the current thread, or of the process where a system has no such clock
+    for other threads."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.process_time
+    return functools.partial(time.clock_gettime, time.pthread_getcpuclockid(threading.get_ident()))
 
 
 @contextmanager

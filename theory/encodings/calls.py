@@ -310,6 +310,8 @@ def _own(given: object) -> object:
 def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     """Values and their type; truth is a mask."""
     if isinstance(result, (list, tuple)) and result:
+        if len(result) > 2 * LONG:  # more than there are positions; each is read for itself
+            raise Unfit(f"called with {how}: it gives {len(result)} items in a list")
         each = [_values(one, how) for one in result]
         if len({one.shape for one, _ in each}) == 1:
             return np.stack([one for one, _ in each]), each[0][1]
@@ -459,6 +461,8 @@ def _one_by_one(f: Subject) -> Sample:
         refuse(kind == "bool", TRUTH)
         if values.ndim > 1:
             raise Unfit(f"called with {how}: it gives {values.shape}")
+        many = f"called with {how}: it gives {values.size} numbers; at most {MAX_HEADS} are heads"
+        refuse(values.size > MAX_HEADS, many)
         return np.atleast_1d(values)
 
     def all_of(make: type[float]) -> Sample:
@@ -466,6 +470,7 @@ def _one_by_one(f: Subject) -> Sample:
         for k in (*range(1, LONG), *map(int, FAR)):
             if time.monotonic() > end:
                 ends = f"up to distance {max(known)} it took {ALL_S:g} s"
+                refuse(k < LEAST, f"called with {how}: {ends}")
                 break
             try:
                 known[k] = at(k, make)

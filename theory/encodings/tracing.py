@@ -14,7 +14,6 @@ import dataclasses
 import functools
 import math
 import sys
-import time
 import types
 import warnings
 from collections import Counter
@@ -27,7 +26,7 @@ import numpy as np
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.algebra.door import Interrupted, watched
+from farfield.theory.algebra.door import Interrupted, after, watched
 from farfield.theory.encodings.layouts import LEAST
 from farfield.theory.encodings.paths import (
     PATHS,
@@ -120,9 +119,8 @@ def _formula(f: Any, kind: str, head: int, binary: bool) -> Expr:
 
 def _in_time(call: Callable[[], T]) -> T:
     """A call of the program, or of SymPy about it, that ends."""
-    end = time.monotonic() + TRACE_S
     try:
-        return watched(lambda: time.monotonic() > end, call)
+        return watched(after(TRACE_S), call)
     except Interrupted:
         raise Untraced(f"it was not followed within {TRACE_S:g} s") from None
     except SystemExit:

@@ -26,7 +26,7 @@ MAX_EXPONENT = 10**4
 MAX_DEGREE = 100  # of a power of a sum within a power of a sum
 MAX_SIZE = 100_000  # log2 of a constant
 MAX_FACTOR = 10**6  # bits of a number that is split off a power: a millisecond to multiply
-READ_S = 2.0  # seconds
+READ_S = 2.0  # seconds of processor time
 STEEP = 40  # a degree from which SymPy hangs on expanding, factoring, isolating roots
 
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,7 +33,7 @@ import sympy
 from sympy import Expr, Integer, Rational, S
 from sympy.core.relational import Relational
 
-from farfield.theory.algebra.door import until
+from farfield.theory.algebra.door import after, unless
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest
@@ -641,7 +640,7 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
     for name, domain in domains.items():
         parameter(name, domain)
     try:
-        with until(time.monotonic() + READ_S):
+        with unless(after(READ_S)):
             printed = "mod" in text or "otherwise" in text
             expr = Parser(conditions.reprinted(text) if printed else text, domains).formula()
     except (Undecided, Unreachable) as why:

@@ -183,11 +183,11 @@ def subject_of(
         InputError: as `foresee`.
     """
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.opened import network_of, open_model, placed
+    from farfield.validation.models.opened import network_of, open_model, openable
     from farfield.validation.models.text import encoder_of, text_of
 
     outline = describe(model)
-    placed(device, dtype)  # before a text is read, as that is before weights are
+    openable(outline, device, dtype)  # before a text is read
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
     settings = settings or (USUAL if size < LONG else DEAR)
     if dtype is None and outline.network is None and _in_bfloat16(outline, device):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.answers.names import nearest
 from farfield.validation.models.configuration import described, read_json
 from farfield.validation.models.gguf_files import describe_gguf
 from farfield.validation.models.layers import BIASED, ModelOutline
@@ -106,6 +107,11 @@ _INSTEAD = {
 def _instead(path: Path) -> str:
     """What lies at a path that is no folder of a model, and the accepted forms."""
     if not path.exists():
+        beside = [p.parent for p in path.parent.glob("*/config.json")]
+        beside += path.parent.glob("*.gguf")
+        if close := nearest(path.name, [p.name for p in beside]):
+            close = str(path.with_name(close))
+            return f"does not exist; did you mean {close!r}? accepted: {_ACCEPTED}"
         if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)):
             return f"is not in the hub's cache; download it first: hf download {path}"
         return f"does not exist; accepted: {_ACCEPTED}"

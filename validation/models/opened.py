@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.errors import InputError, refuse
@@ -31,8 +31,9 @@ from farfield.validation.models.gguf_files import gguf_network
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.library import LibraryNetwork, rotations
 from farfield.validation.models.network import Network, TrainedNetwork, whole
+from farfield.validation.models.observed import attends, layer_of
 from farfield.validation.models.repairs import Repair, Repaired
-from farfield.validation.models.streamed import held, skeleton, streamed
+from farfield.validation.models.streamed import blocks, held, skeleton, streamed
 from farfield.validation.models.weights import require_finite, require_weights
 from farfield.validation.optional import first_line
 
@@ -99,8 +100,7 @@ class Opened:
         self.attentions = dict(_attentions(network, model))
         for module in self.attentions.values():
             module.register_forward_pre_hook(self._narrowed, with_kwargs=True, prepend=True)
-        lists = (m for m in network.modules() if isinstance(m, nn.ModuleList))
-        for block in next(([*m] for m in lists if len(m) == len(model.layers)), []):
+        for block in blocks(network, len(model.layers)):
             block.forward = functools.partial(self._sparing, block.forward)
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -146,16 +146,13 @@ class Opened:
             f"model {self.model.name!r} ({self.model.kind}) turns no queries, so positions in the "
             "cache mean nothing; accepted: positions 'text'",
         )
-        held = Repair(window=view.window, sinks=view.sinks, in_cache=True)
+        cached = Repair(window=view.window, sinks=view.sinks, in_cache=True)
         try:
-            network, at = Repaired(self.apart, held), torch.arange(embedded.shape[1])
+            network, at = Repaired(self.apart, cached), torch.arange(embedded.shape[1])
         except InputError as error:
             why = str(error).partition("; accepted")[0]
             raise InputError(f"{why}; accepted: positions 'text'") from None
-
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return whole(network, layer, q, k, v, at)
-
+        attend = functools.partial(whole, network, positions=at)
         return network.scores(embedded, at, last or len(at), attend)
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -275,13 +272,10 @@ def _no_hook(model: ModelOutline) -> InputError:
 
 def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
     """The innermost attention of each layer that attends, by the layer's number from 0."""
+    attending = {k for k, layer in enumerate(model.layers) if layer.attends}
     for module in network.modules():
-        layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
-        named = "ttention" in type(module).__name__ or "Attn" in type(module).__name__
-        takes = "attention_mask" in inspect.signature(module.forward).parameters
-        attention = named and takes and isinstance(layer, int) and layer < len(model.layers)
-        if attention and model.layers[int(layer or 0)].attends:
-            yield int(layer or 0), module
+        if attends(module) and (layer := layer_of(module)) in attending:
+            yield layer, module
 
 
 # -- loading -------------------------------------------------------------------------------------
@@ -321,10 +315,27 @@ def open_model(
             missing, misshapen, damaged, not finite, or not those of a model in floating point; it
             is no causal language model of the library; the memory is too small for it.
     """
-    place, kind = placed(device, dtype)
+    place, kind = openable(model, device, dtype)
     if model.kind == RUN:
         run = load(model.path)[0]
         return OpenedRun(model, run.to(device=place or run.device, dtype=kind or torch.float32))
+    if model.network is None:
+        return _from_files(model, tokens, place, kind or torch.float32, by_layer)
+    network = copy.deepcopy(model.network)  # hooks stay here
+    return _finite(Opened(model, _moved(network, place, kind)))
+
+
+def openable(
+    model: ModelOutline, device: Any = None, dtype: Any = None
+) -> tuple[torch.device | None, torch.dtype | None]:
+    """The device and the type that a model is opened with, before a text or a weight is read.
+
+    Raises:
+        InputError: as `open_model`, where that takes no weight to see.
+    """
+    place, kind = placed(device, dtype)
+    if model.kind == RUN:
+        return place, kind
     packed = model.path.suffix == ".gguf"
     if model.unknown or not (packed or model.causal):
         why = model.unknown or "it is no causal language model"
@@ -333,10 +344,9 @@ def open_model(
             "language models of the library transformers"
         )
     transformers()
-    if model.network is None:
-        return _from_files(model, tokens, place, kind or torch.float32, by_layer)
-    network = copy.deepcopy(model.network)  # hooks stay here
-    return _finite(Opened(model, _moved(network, place, kind)))
+    if model.network is None and not packed:
+        require_weights(model)
+    return place, kind
 
 
 def _moved(network: Any, place: torch.device | None, kind: torch.dtype | None) -> Any:
@@ -354,8 +364,6 @@ def _from_files(
 ) -> Opened:
     """A model in memory where it fits, else one layer at a time."""
     packed = model.path.suffix == ".gguf"
-    if not packed:
-        require_weights(model)
     empty = skeleton(model)
     numbers = sum(x.numel() for x in (*empty.parameters(), *empty.buffers()))
     whole = (4 if packed else kind.itemsize) * numbers

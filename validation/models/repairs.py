@@ -1,5 +1,7 @@
-"""Changes of a trained model at inference: windows, first keys, grafted tails, log scale, grouped
-positions, settings of rotations, and the text that is cut.
+"""Changes of a trained model at inference, as records and as what its layers then see.
+
+A change is a window with first keys, a grafted tail, a log scale, grouped positions, other settings
+of rotations, or a text that is cut.
 
 A graft gives a head a convergent tail. From `start` on its bias is
 `p(start) - rate log(n / start)`; before it nothing changes. It is an encoding of its own, so its

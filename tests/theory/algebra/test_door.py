@@ -121,6 +121,35 @@ def test_a_question_that_is_withdrawn_ends_wherever_it_is():
     assert ended
 
 
+def test_processor_time_ends_a_step_and_waiting_does_not(monkeypatch):
+    monkeypatch.setattr(door, "PATIENCE", 10**9)
+    spent, seen = door.after(0.02), list[bool]()
+    time.sleep(0.05)
+    assert not spent()
+    begin = time.thread_time()
+    while time.thread_time() < begin + 0.03:
+        pass
+    thread = threading.Thread(target=lambda: seen.append(spent()))
+    thread.start()
+    thread.join(60)
+    assert spent() and seen == [True]
+    monkeypatch.setattr(door, "PATIENCE", 1)
+    late = door.after(0.02)
+    time.sleep(0.03)
+    assert late()
+
+
+def test_a_limit_within_a_limit_keeps_both():
+    outer, inner = threading.Event(), threading.Event()
+    for event in (outer, inner):
+        with unless(outer.is_set), unless(inner.is_set):
+            check_time()
+            event.set()
+            with pytest.raises(Unreachable):
+                check_time()
+            event.clear()
+
+
 def test_what_sympy_raises_is_undecided():
     with pytest.raises(Undecided, match=r"the algebra failed \(PolynomialError\)"):
         door.polynomial(sympy.Piecewise((X, X > 0), (1, True)), X)

@@ -190,6 +190,20 @@ def test_a_function_that_does_not_end_ends_at_the_budget(monkeypatch):
         encoding(turning)
 
 
+def test_a_function_that_gives_a_million_numbers_is_refused_in_a_line():
+    numbers = np.zeros(10**6)
+    with pytest.raises(InputError, match="it gives 1000000 numbers; at most 128 are heads"):
+        inspect_bias(lambda n: numbers)
+    with pytest.raises(InputError, match="it gives 1000000 items in a list"):
+        inspect_bias(lambda n: numbers.tolist())
+
+
+def test_a_slow_function_that_is_not_called_often_enough_says_nothing(monkeypatch):
+    monkeypatch.setattr("farfield.theory.encodings.calls.ALL_S", -1.0)
+    with pytest.raises(InputError, match="up to distance 0 it took"):
+        inspect_bias(lambda n: float(str(n)) if int(n) else 0.0)
+
+
 def test_matrices_of_queries_and_keys_and_masks_of_truth():
     away = np.arange(192, 256)[:, None] - np.arange(256)[None, :]
     least = torch.finfo(torch.float32).min

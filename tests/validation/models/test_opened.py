@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.far_field.foresee import foresee
 from farfield.validation.harness.data import Text
 from farfield.validation.models.audit import audit
 from farfield.validation.models.empirical import empirical_receptive_field
@@ -355,6 +356,12 @@ def test_weights_that_are_no_models_are_refused_by_name(how, spoiled, tokens):
         model_perplexity(place, [8], text=tokens)
     assert "\n" not in str(error.value)
     assert "farfield window --model" not in str(error.value)
+
+
+def test_weights_that_are_missing_are_named_before_a_text_is_read(spoiled):
+    place = spoiled(SPOILED["gone"][0])
+    with pytest.raises(InputError, match=SPOILED["gone"][1]):
+        foresee(place, "no such text.txt", to=64)
 
 
 def test_only_the_files_that_the_index_names_are_read(spoiled, outside_models, tokens):
