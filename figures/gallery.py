@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.figures.document import Sheet, page
-from farfield.figures.exhibit import Drawing, NoResults
+from farfield.figures.exhibit import Drawing, NoResults, told
 from farfield.figures.exhibit_pages import exhibit_sheet, index_sheet
 from farfield.figures.index import INDEX, PAPERS, Exhibit
 from farfield.figures.style import FORMATS, inline, rendered
@@ -46,6 +46,9 @@ AGREES, DIFFERS = ("holds_as_printed",), ("needs_a_correction", "wrong")
 OPEN = ("depends_on_the_tolerance", "not_seen_at_this_scale", "cannot_be_tested")
 """Verdicts on the papers' sentences."""
 UNPRINTED = "The paper prints no number of this figure to compare with."
+OWN_MODELS = (
+    "These are the models of farfield's registrations: the runs that were given are not drawn."
+)
 
 
 LONGEST, LEAST = 65_536, 10**12
@@ -76,9 +79,14 @@ def recompute(
 
         given = (results() if known is None else known, *given)
     drawn: Drawing = function(*given, **e.options, **_read(e, settings or {}))
-    if e.paper == "farfield" or drawn.figure is None or drawn.beside is not None:
-        return drawn
-    return replace(drawn, caption=f"{drawn.caption} {UNPRINTED}")
+    more = [drawn.caption]
+    if known is not None and e.kind == "measured":
+        from farfield.figures.samples import not_learned
+
+        more += [OWN_MODELS if e.paper == "farfield" else not_learned(known)]
+    if e.paper != "farfield" and drawn.figure is not None and drawn.beside is None:
+        more += [UNPRINTED]
+    return replace(drawn, caption=told(*more))
 
 
 def _function(e: Exhibit) -> Callable[..., Drawing]:
@@ -248,8 +256,8 @@ def draw(
     Args:
         names: ids of exhibits, of papers, or numbers such as `fig6`; all of them if none is given.
         folder: where each figure is written as soon as it is drawn, with its data as CSV, and with
-            pages where there are several; files of a run before that are newer than all they come
-            from are kept. Nothing is written if None.
+            pages where there are several; files of a run before are kept where they are newer than
+            farfield and show no results. Nothing is written if None.
         kind: `svg`, `png` or `pdf`.
         runs: a folder of runs, or a CSV file of results, to draw the measured ones from; the
             committed results if None.
@@ -271,7 +279,7 @@ def draw(
         from farfield.validation.results import results
 
         known = results(os.fspath(runs))
-    since = max(map(_newest, [str(files("farfield")), *([] if runs is None else [runs])]))
+    since = _newest(str(files("farfield")))
     drawn, missing = dict[str, Drawing](), dict[str, str]()
     claims: dict[str, Sequence[Claim]] = {}
     shown, written = dict[str, str](), list[Path]()
@@ -336,15 +344,17 @@ def _changed(
     return Gallery({e.id: drawing}, {}, files=files)
 
 
-def _newest(folder: str | os.PathLike[str]) -> float:
-    """When the newest file of a folder, or a file, was changed."""
-    every = [Path(folder), *Path(folder).rglob("*")]
+def _newest(folder: str) -> float:
+    """When the newest file of a folder was changed."""
+    every = Path(folder).rglob("*")
     return max(p.stat().st_mtime for p in every if p.is_file() and p.suffix != ".pyc")
 
 
 def _is_finished(place: Path, e: Exhibit, kind: str, several: bool, since: float) -> bool:
     """Whether all files of an exhibit are newer than what they come from; the last is written
-    last."""
+    last. A measured one may come from other results, so that it is drawn again."""
+    if e.kind == "measured":
+        return False
     last = place / f"{e.id}.{'html' if several else 'csv'}"
     whole = "table" in e.id or (place / f"{e.id}.{kind}").exists()
     return whole and last.exists() and last.stat().st_mtime > since

@@ -297,7 +297,7 @@ def plot(
     if what == "frontier":
         return _frontier(formulas, last, advantage, trained)
     goal = inside(eps, "eps", "(0, 1)")
-    subjects = [_drawable(f) for f in formulas]
+    subjects = [resolve(f, {}) for f in formulas]
     if sum(s.num_heads for s in subjects) > MAX_LINES:
         raise InputError(f"more than {MAX_LINES} heads; accepted are fewer formulas, or heads=8")
     kind, data, missing = KINDS[what], list[Point](), list[tuple[str, str]]()
@@ -305,8 +305,11 @@ def plot(
     for k, (name, subject) in enumerate(zip(names, subjects, strict=True)):
         if notice is not None:
             notice(shortened(name, 40), k, len(subjects))
-        for h in range(1, subject.num_heads + 1):
-            points = kind.points(subject.head(h), last, Fraction(int(goal.p), int(goal.q)))
+        shown, end = _as_far_as_seen(subject, what, last)
+        if not shown.biases:
+            missing.append((name, str(shown.out_of_scope)))
+        for h, bias in enumerate(shown.biases, 1):
+            points = kind.points(bias, end, Fraction(int(goal.p), int(goal.q)))
             found = [Point(name, h, x, y) for x, y in points]
             data += found
             if not found and name not in dict(missing):
@@ -355,11 +358,13 @@ def _frontier(formulas: Sequence[Any], length: int, advantage: Any, trained: Any
     return Plot("frontier", x_name, y_name, tuple(data), tuple(missing), figure)
 
 
-def _drawable(formula: Any) -> Encoding:
-    found = resolve(formula, {})
-    if not found.biases:
-        raise InputError(f"{shortened(found.name, 60)} is no bias to draw: {found.out_of_scope}")
-    return found
+def _as_far_as_seen(subject: Encoding, what: str, last: int) -> tuple[Encoding, int]:
+    """An encoding with the biases that a quantity asks for, and the row that it is drawn for: the
+    values of a tabulated one end where nobody has seen it."""
+    end = last
+    if subject.seen is not None and what in ("bias", "weights"):
+        end = min(last, subject.seen.distance + 1)
+    return subject.row(end if what in ("bias", "weights", "price") else None), end
 
 
 def _names(subjects: Sequence[Encoding]) -> list[str]:
@@ -422,4 +427,5 @@ def _title(subject: Encoding, name: str, head: int) -> str:
     title = subject.title if subject.name in CATALOGUE else shortened(name, 32)
     if " #" in name and subject.name in CATALOGUE:
         title += f" #{name.partition(' #')[2]}"
+    title += f" (seen to {subject.seen.distance})" if subject.seen else ""
     return title if subject.num_heads == 1 else f"{title}, head {head}"

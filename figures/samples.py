@@ -12,13 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars
-from polars import DataFrame, col
+from polars import DataFrame, col, concat
 
+from farfield.figures.style import spoken
+from farfield.theory.answers.notation import listed
 from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.head_lists import notation
 from farfield.validation.harness.mechanism import fitted
 from farfield.validation.labels import options_of
 from farfield.validation.results import LAST, SETTING, WHOLE
+from farfield.validation.uniform import BYTES, uniform_guess
 
 MODE = " + "
 BCA = f"{MODE}BCA"
@@ -82,12 +85,36 @@ def settings(
     return sorted(known, key=lambda samples: (-len(samples), first(samples)["trained"]))
 
 
+def own(table: DataFrame, found: Mapping[str, DataFrame], shorter: bool) -> dict[str, DataFrame]:
+    """The samples of a user's other runs in the setting of those that were found, by label."""
+    line = first(found)
+    same = table.filter(experiment="runs", **{column: line[column] for column in SETTING})
+    rest = same.join(concat(found.values()).select(RUN), on=RUN, how="anti", maintain_order="left")
+    labels = rest["label"].unique(maintain_order=True)
+    each = {label: _measured(rest.filter(label=label), "", shorter) for label in labels}
+    return {label: sample for label, sample in each.items() if not sample.is_empty()}
+
+
+def not_learned(table: DataFrame) -> str:
+    """A warning that names the models that predict bytes hardly better than a uniform guess."""
+    home = table.filter(col("length") == col("trained"), protocol=LAST)
+    texts = home.filter(~col("text").str.ends_with(".npy"))  # those of tokens have more symbols
+    worst = texts.group_by("label", maintain_order=True).agg(col("nats").max())
+    names = [spoken(label) for label, nats in worst.iter_rows() if uniform_guess(nats, BYTES)]
+    few = f"Not learned, or hardly: {listed(names)}; their perplexities say nothing of an encoding."
+    return few * bool(names)
+
+
 def _sample(group: DataFrame, label: str, shorter: bool) -> DataFrame:
     base, _, mode = label.partition(MODE)
     named = col("label") == base
     if (group["experiment"] == "runs").any():
         named = named | _written(base, int(group["heads"][0]))
-    rows = group.filter(named)
+    return _measured(group.filter(named), mode, shorter)
+
+
+def _measured(rows: DataFrame, mode: str, shorter: bool) -> DataFrame:
+    """The lines of the models of one label that were measured in a mode at lengths that count."""
     beyond = col("length") < col("trained") if shorter else col("length") > col("trained")
     lines = rows.filter((col("mask") == mode) & col("protocol").is_in(PERPLEXITIES) & beyond)
     runs = lines.unique("seed", keep="first", maintain_order=True).sort("seed").select(RUN)

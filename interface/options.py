@@ -48,6 +48,9 @@ CountFrom0 = Annotated[int, _count(0)]
 LOST_DOLLAR = r"e?h(imBHs?|B?c|uB[cs]?)(?![A-Za-z0-9_(])|e?hB(?=\\)|e?h(m?u?B|im)[^$]*\$$"
 """What a shell makes of `$-` at the beginning of a formula in double quotes: its own options."""
 
+CODE = r"\S+\.py(:[\w.]+)?"
+"""A user's own function or module, in a file."""
+
 _RESERVED = ("heads", "head", "dialect", "tail", "bca", "values", "name", "assumptions")
 
 
@@ -116,7 +119,7 @@ class Subject:
                 f"--set {taken[0]}=...: use the option --{taken[0]} where there is one"
             )
         given: Any = formula
-        if code and re.fullmatch(r"\S+\.py(:[\w.]+)?", formula):
+        if code and re.fullmatch(CODE, formula):
             from farfield.theory.encodings.modules import handed
 
             given = handed(formula, self.heads)
@@ -161,7 +164,8 @@ class Subject:
         from farfield.theory.encodings.head_lists import as_list, is_table
 
         taken = _option_names(formula)
-        tail = self.tail if is_table(as_list(formula)) else None
+        table = is_table(as_list(formula)) or re.fullmatch(CODE, formula)
+        tail = self.tail if table else None
         return replace(
             self, set=_naming(taken, self.set), assume=_naming(taken, self.assume), tail=tail
         )
@@ -197,8 +201,14 @@ class Subject:
                     raise InputError(
                         f"{option} {name}=...: none of the formulas has it; they have: {known}"
                     )
+        each = [self.restricted_to(formula) for formula in formulas]
+        refuse(
+            self.tail is not None and not any(options.tail for options in each),
+            f"--tail {self.tail}: none of the formulas is a table of values, such as [0, -1, -2]",
+        )
         return [
-            self.restricted_to(formula).read(formula, wide, alone=False) for formula in formulas
+            options.read(formula, wide, alone=False)
+            for options, formula in zip(each, formulas, strict=True)
         ]
 
     @contextmanager

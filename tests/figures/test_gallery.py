@@ -287,6 +287,51 @@ def test_without_results_nothing_is_drawn():
     assert "farfield train" in draw(["chi2023.fig12"]).missing["chi2023.fig12"]
 
 
+def test_a_folder_without_runs_is_said_in_a_line(tmp_path):
+    gallery = draw(["qin2024.fig4"], tmp_path / "out", runs=tmp_path)
+    assert not gallery.files and not gallery.drawn
+    assert "no runs of type1, example1, example2; to make them" in gallery.missing["qin2024.fig4"]
+
+
+def test_results_are_those_that_were_given_or_a_sentence_says_which():
+    every = recompute(INDEX["farfield.levels"], table(run("alibi")))
+    assert "the runs that were given are not drawn" in every.caption
+    assert "given" not in recompute(INDEX["farfield.levels"]).caption
+
+
+def test_a_measured_figure_is_drawn_again_from_other_results(tmp_path):
+    names, runs = ["qin2024.fig4", "chi2023.fig1"], tmp_path / "runs.csv"
+    table(run("type1"), run("example1")).write_csv(runs)
+    draw(names, tmp_path / "out")
+    again = draw(names, tmp_path / "out", runs=runs)
+    assert [*again.drawn] == names[:1] and again.kept == ("chi2023.fig1",)
+    assert {row[2] for row in again.drawn[names[0]].data.rows} == {16, 32, 64, 1584}
+
+
+def test_encodings_of_ones_own_are_drawn_beside_those_of_the_paper():
+    """Runs of another setting, or of a paper's encoding under another name, are none of them."""
+    paper = run("type1")
+    mine = [{**row, "label": "mine", "formula": "-n/99"} for row in run("-n/99")]
+    module = [{**row, "label": "Steps", "formula": None, "run": "steps"} for row in paper]
+    renamed = [{**row, "label": "a", "run": "other", "seed": 1} for row in run("type1", seed=1)]
+    runs = table(paper, mine, module, renamed, run("-n/98", length=64))
+    drawing = perplexity(runs, "qin2024.fig4", "type1", "example1")
+    assert list(dict.fromkeys(row[0] for row in drawing.data.rows)) == ["type1", "mine", "Steps"]
+    many = [[{**r, "label": f"own {k}", "run": f"o{k}"} for r in module] for k in range(5)]
+    drawing = perplexity(table(paper, *many), "qin2024.fig4", "type1")
+    assert "Among the runs too, not drawn: own 4." in drawing.made
+
+
+@pytest.mark.parametrize(("nats", "said"), [(5.54, True), (4.9, True), (1.6, False)])
+def test_models_that_did_not_learn_are_named(nats, said):
+    poor = [{**row, "nats": nats} for row in run("example1")]
+    drawing = recompute(INDEX["qin2024.fig4"], table(run("type1"), poor))
+    assert ("Not learned, or hardly: Example 1;" in drawing.caption) == said
+    tokens = [{**row, "text": "file mine.npy"} for row in poor]
+    drawing = recompute(INDEX["qin2024.fig4"], table(run("type1"), tokens))
+    assert "hardly" not in drawing.caption, "of a larger vocabulary a loss says nothing"
+
+
 def run(name, seed=0, ratio=1.0, length=16, modes=(None,), **options):
     """The rows of a small run: `ratio` is that of every length beyond the training."""
     subject = encoding(name, **options)

@@ -239,18 +239,19 @@ def run(
     job, place = job_of(asked), chosen_device(device)
     home = writable_folder(Path(folder) / job.key)
     # No other process works on a run meanwhile; those of one training share it.
-    with contextlib.nullcontext() if "RANK" in os.environ else FileLock(home / ".lock"):
-        if not (home / ASKED).exists():
-            write(home / ASKED, asked.model_dump_json(indent=1).encode())
-        for code in job.codes:
-            keep(code.path, home)
-        try:
+    lock = contextlib.nullcontext() if "RANK" in os.environ else FileLock(home / ".lock")
+    try:
+        with lock:
+            if not (home / ASKED).exists():
+                write(home / ASKED, asked.model_dump_json(indent=1).encode())
+            for code in job.codes:
+                keep(code.path, home)
             rows = _made(job, home, place, every, log, progress)
-        except Exception as error:
-            _note(error, job, home)
-            raise
-        (home / FAILED).unlink(missing_ok=True)
-        return rows
+    except Exception as error:
+        _note(error, job, home)
+        raise
+    (home / FAILED).unlink(missing_ok=True)
+    return rows
 
 
 def _made(
@@ -271,9 +272,11 @@ def _note(error: Exception, job: Job, home: Path) -> None:
     """Keep in the run's folder why it ended.
 
     Raises:
-        InputError: code of the user's own has raised, or memory ran out.
+        InputError: code of the user's own has raised, memory ran out, or a file is not written.
     """
     said = whose(error, job.codes)
+    if isinstance(error, OSError) and not said:
+        said = f"{error.filename or home}: {error.strerror}; accepted: a disk that has space"
     full = isinstance(error, RuntimeError) and "allocate memory" in str(error)  # on a processor
     if full or isinstance(error, MemoryError | torch.OutOfMemoryError):
         said = f"memory ran out ({first_line(error)}); accepted: a smaller batch, or more parts"
@@ -334,22 +337,34 @@ def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, l
     return model.to(device or torch.device("cpu")).eval(), history
 
 
-def rows_of(home: Path) -> list[Row]:
-    """All rows of a finished run's folder: of its training, and of every measurement.
+def rows_of(home: Path, *protocols: str) -> list[Row]:
+    """Rows of a finished run's folder: of its training, and of every measurement.
+
+    Args:
+        home: the folder.
+        *protocols: whose rows are read; none given reads all.
 
     Raises:
         InputError: a file is damaged.
     """
     record = read_record(home / WEIGHTS)
     columns, history = record["columns"], [Report(*report) for report in record["history"]]
-    return _rows(columns, history, sorted(home.glob("measured-*.json")))
+    measurements = sorted(path for path in home.iterdir() if path.name.startswith("measured-"))
+    return _rows(columns, history, measurements, protocols)
 
 
-def _rows(columns: Row, history: Sequence[Report], measurements: Sequence[Path]) -> list[Row]:
+def _rows(
+    columns: Row,
+    history: Sequence[Report],
+    measurements: Sequence[Path],
+    protocols: Sequence[str] = (),
+) -> list[Row]:
     lines = [*_training_rows(history, columns["trained"])]
     for path in measurements:
-        lines += unrecorded(read_json(path)["rows"])
-    return [{**columns, "seconds": history[-1].seconds, **line} for line in lines]
+        lines += read_json(path)["rows"]
+    common = {**columns, "seconds": history[-1].seconds}
+    wanted = (line for line in lines if not protocols or line["protocol"] in protocols)
+    return [common | unrecorded(line) for line in wanted]
 
 
 def asked_of(home: Path) -> Run:
@@ -603,35 +618,45 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
 
 
 class RunState(NamedTuple):
-    """A run of a folder: its key, its settings, `finished`, `unfinished` or `failed`, the step it
-    is at, and why it failed."""
+    """A run of a folder: where it is, `finished`, `unfinished` or `failed`, and why it failed."""
 
-    key: str
-    run: Run
+    home: Path
     state: str
-    step: int
     note: str = ""
 
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.home.name
 
-def listed(folder: str | os.PathLike[str]) -> list[RunState]:
-    """The runs of a folder, by name and seed.
+    @property
+    def run(self) -> Run:
+        """Its settings."""
+        return asked_of(self.home)
+
+    @property
+    def step(self) -> int:
+        """The step that it is at."""
+        if (self.home / WEIGHTS).exists():
+            return self.run.steps
+        kept = self.home / CHECKPOINT
+        return int(read_record(kept)["done"]) if kept.exists() else 0
+
+
+def listed(folder: str | os.PathLike[str]) -> Iterator[RunState]:
+    """The runs of a folder, by their keys; of each only the names of its files are read.
 
     Raises:
-        InputError: there is no such folder; a file that is no run.
+        InputError: there is no such folder.
     """
     refuse(
         not Path(folder).is_dir(),
         f"runs folder {str(folder)!r} does not exist; accepted: one that farfield train has made",
     )
-    states = []
-    for path in sorted(Path(folder).glob(f"*/{ASKED}")):
-        asked, home = asked_of(path.parent), path.parent
-        state, step, note = "finished", asked.steps, ""
-        if not (home / WEIGHTS).exists():
-            kept = home / CHECKPOINT
-            step = read_record(kept)["done"] if kept.exists() else 0
-            state = "unfinished"
-        if (home / FAILED).exists():
-            state, note = "failed", (home / FAILED).read_text().partition("\n")[0]
-        states.append(RunState(home.name, asked, state, step, note))
-    return sorted(states, key=lambda one: (one.run.name, one.run.seed))
+    for name in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
+        home = Path(folder) / name
+        files = os.listdir(home)
+        if FAILED in files:
+            yield RunState(home, "failed", (home / FAILED).read_text().partition("\n")[0])
+        elif ASKED in files:
+            yield RunState(home, "finished" if WEIGHTS in files else "unfinished")
