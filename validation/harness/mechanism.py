@@ -37,7 +37,7 @@ ABSOLUTE: dict[str, Literal["none", "sinusoidal", "learned"]] = {
 Source = Encoding | Own
 
 
-def read(spec: Spec, heads: int) -> Source:
+def read(spec: Spec | Source, heads: int) -> Source:
     """An encoding, with this many heads where it has one formula a head; or a class of a file.
 
     Raises:
@@ -46,6 +46,8 @@ def read(spec: Spec, heads: int) -> Source:
     >>> read("alibi", 4).num_heads, read("-n/4", 4).num_heads
     (4, 1)
     """
+    if isinstance(spec, Source):
+        return spec
     if isinstance(spec, str) and ".py:" in spec:
         return own(spec)
     options: dict[str, Any] = dict(spec) if isinstance(spec, dict) else {"name": spec}
@@ -160,7 +162,7 @@ def understood(run: Run) -> ModelSettings:
     model: dict[str, Any] = {name: getattr(run, name) for name in Sizes.model_fields}
     if isinstance(run.encoding, Hybrid):
         layers = [_read(layer, at, run) for at, layer in enumerate(run.encoding.layers, 1)]
-        return ModelSettings(**model, layers=layers)
+        return ModelSettings.of({**model, "layers": layers})
     source, layer = read(run.encoding, run.heads), LayerSettings()
     if isinstance(source, Own) or source.mechanism == "bias":
         layer = LayerSettings(bias=_some(source))
@@ -174,7 +176,7 @@ def understood(run: Run) -> ModelSettings:
             f"{source.name} cannot be trained here (mechanism {source.mechanism}); accepted: "
             f"additive biases, a module of your own, {', '.join(names)}"
         )
-    return ModelSettings(**model, layers=[layer] * run.layers)
+    return ModelSettings.of({**model, "layers": [layer] * run.layers})
 
 
 def _some(source: Source) -> Source | None:
@@ -207,7 +209,8 @@ def _read(layer: LayerSettings, at: int, run: Run) -> LayerSettings:
         raise InputError(f"layer {at}: {error}") from None
 
 
-def _described(source: Source) -> JsonValue:
+def _described(source: object) -> JsonValue:
+    assert isinstance(source, Source)
     if isinstance(source, Own):
         return {"class": source.name, "sha256": source.sha256}
     exact = "\n".join(sympy.srepr(b) for b in source.biases)
