@@ -8,6 +8,8 @@ import sys
 import gguf
 import numpy as np
 import pytest
+import torch
+from transformers import T5Config, T5ForConditionalGeneration
 
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.validation.models.audit import audit
@@ -420,6 +422,23 @@ def test_an_audit_imports_what_it_uses(published):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_table_of_t5_is_the_one_that_the_library_adds(dtype, tmp_path):
+    sizes = {"d_model": 16, "d_kv": 4, "d_ff": 16, "num_heads": 2, "num_layers": 2}
+    buckets = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 20}
+    model = T5ForConditionalGeneration(T5Config(vocab_size=32, **sizes, **buckets)).to(dtype)
+    model.save_pretrained(tmp_path)
+    attention = model.decoder.block[0].layer[0].SelfAttention
+    with torch.no_grad():
+        added = attention.compute_bias(30, 30)[0, :, -1].flip(-1).double()
+    for layer in describe(tmp_path).layers:
+        assert np.array_equal(layer.encoding.bias(np.arange(30)), added)
+    attention.relative_attention_bias.weight.data[1, 1] = np.nan
+    model.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="has NaN or infinity in 'decoder"):
+        describe(tmp_path)
 
 
 def test_two_folders_are_compared(published, tmp_path):
