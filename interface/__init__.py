@@ -83,6 +83,8 @@ def __getattr__(name: str) -> Any:
         )
     public = _load(longer)  # which leaves it here under its longer name, not guarded
     globals()[longer] = guarded(public, longer) if isfunction(public) else public
+    if isfunction(public):
+        globals()[longer].__module__ = __name__
     if path:
         globals()[name] = import_module("farfield.verbs").joined(public, path, name)
     return globals()[name]
