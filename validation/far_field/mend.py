@@ -79,7 +79,7 @@ from farfield.validation.models.repairs import (
 from farfield.validation.models.text import encoder_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import warned
+from farfield.validation.uniform_guess import warned
 
 LEAVES = (3, 2, 1)
 """Settings beside the cut text that each round reads its rows with."""
