@@ -82,8 +82,6 @@ def write_answers(answers: Any, output: Output, *after: str) -> int:
     if isinstance(output, Kept):
         output.answers.extend(many)
     elif output.latex or output.csv:
-        from farfield.theory.answers.writers.tables import in_one
-
         print_out(in_one(many, "latex" if output.latex else "csv"))
     elif output.json:
         found = [answer.to_dict() for answer in many]
@@ -101,6 +99,34 @@ def write_answers(answers: Any, output: Output, *after: str) -> int:
         for line in after:
             print_out(line)
     return exit_code(many)
+
+
+def in_one(answers: Sequence[Any], form: str) -> str:
+    """The rows of several answers: one table where each row names its bias, else one each.
+
+    Args:
+        answers: at least one.
+        form: `latex` or `csv`.
+
+    Raises:
+        InputError: one has no rows.
+    """
+    from farfield.theory.answers.blocks import Table
+    from farfield.theory.answers.notation import as_text
+    from farfield.theory.answers.writers.tables import csv_tables, latex_tables, tables
+
+    write = {"latex": latex_tables, "csv": csv_tables}[form]
+    if len(answers) == 1:
+        return str(getattr(answers[0], form)())
+    each = [tables(answer.table_blocks()) for answer in answers]
+    headers = {table.header for found in each for table in found}
+    if len(headers) == 1 and min(headers)[:1] == (as_text("bias"),):
+        return write([Table(min(headers), tuple(row for found in each for row in found[0].rows))])
+    names = [getattr(a, "subject", "") if form == "latex" else "" for a in answers]
+    forms = [
+        f"% {name}\n" * bool(name) + write(found) for name, found in zip(names, each, strict=True)
+    ]
+    return "\n\n".join(forms)
 
 
 def write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], output: Output) -> int:

@@ -8,14 +8,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from farfield.theory.answers.blocks import Block, Facts, Table
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import Text, as_text, latex, terminal
-
-if TYPE_CHECKING:
-    from farfield.theory.answers.answer import Result
 
 
 def tables(blocks: Sequence[Block]) -> list[Table]:
@@ -31,30 +27,6 @@ def tables(blocks: Sequence[Block]) -> list[Table]:
     if not facts:
         raise InputError("this answer has no rows; accepted: its text, or JSON")
     return [Table((as_text("quantity"), as_text("value")), facts)]
-
-
-def in_one(answers: Sequence[Result], form: str) -> str:
-    """The rows of several answers: one table where each row names its bias, else one each.
-
-    Args:
-        answers: at least one.
-        form: `latex` or `csv`.
-
-    Raises:
-        InputError: one has no rows.
-    """
-    write = {"latex": latex_tables, "csv": csv_tables}[form]
-    if len(answers) == 1:
-        return str(getattr(answers[0], form)())
-    each = [tables(answer.table_blocks()) for answer in answers]
-    headers = {table.header for found in each for table in found}
-    if len(headers) == 1 and min(headers)[:1] == (as_text("bias"),):
-        return write([Table(min(headers), tuple(row for found in each for row in found[0].rows))])
-    names = [getattr(a, "subject", "") if form == "latex" else "" for a in answers]
-    forms = [
-        f"% {name}\n" * bool(name) + write(found) for name, found in zip(names, each, strict=True)
-    ]
-    return "\n\n".join(forms)
 
 
 def latex_tables(blocks: Sequence[Block]) -> str:
