@@ -50,10 +50,23 @@ from farfield.validation.harness.measure import (
     perplexities,
     recall,
 )
-from farfield.validation.harness.mechanism import Understood, understood
+from farfield.validation.harness.mechanism import (
+    facts_of,
+    formula_of,
+    mechanism_of,
+    understood,
+)
 from farfield.validation.harness.model import DistanceBias, Transformer
 from farfield.validation.harness.own import Own, keep, kept, own, whose
-from farfield.validation.harness.settings import CAUSAL, Hybrid, Mask, Measure, Run, digest
+from farfield.validation.harness.settings import (
+    CAUSAL,
+    Hybrid,
+    Mask,
+    Measure,
+    ModelSettings,
+    Run,
+    digest,
+)
 from farfield.validation.harness.train import (
     Report,
     read_record,
@@ -92,10 +105,10 @@ LEADS = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun sta
 
 
 class Job(NamedTuple):
-    """A run with what its settings name: the layers of its encoding, its text or task, its key."""
+    """A run with what its settings name: its model, its text or task, its key."""
 
     run: Run
-    layers: Understood
+    model: ModelSettings
     data: Data
     key: str
 
@@ -104,7 +117,7 @@ class Job(NamedTuple):
         """The measurements, with all lengths filled in and in order; none is longer than the
         training rows where positions are learned."""
         asked, trained = self.run.measure, self.run.length
-        fixed = self.layers.absolute == "learned"
+        fixed = self.model.absolute == "learned"
         usual = (trained,) if fixed else (trained, 4 * trained, 16 * trained)
         lengths = tuple(sorted({*(asked.lengths or usual), trained}))
         rows = {"row_length": asked.row_length}
@@ -126,7 +139,8 @@ class Job(NamedTuple):
         """The user's own code that it runs."""
         asked = (self.run.optimizer, self.run.task, *self.run.measure.protocols)
         specs = [spec for spec in asked if isinstance(spec, str) and ".py:" in spec]
-        return [*(b for b in self.layers.biases if isinstance(b, Own)), *map(own, specs)]
+        biases = [layer.bias for layer in self.model.layers]
+        return [*(bias for bias in biases if isinstance(bias, Own)), *map(own, specs)]
 
     @property
     def masks(self) -> list[Mask]:
@@ -145,8 +159,8 @@ class Job(NamedTuple):
             "run": self.key,
             "label": run.name,
             "family": run.family or run.name,
-            "mechanism": self.layers.mechanism,
-            "formula": self.layers.formula,
+            "mechanism": mechanism_of(self.model),
+            "formula": formula_of(self.model),
             "trained": run.length,
             "learning_rate": run.lr,
             "text": data.source,
@@ -162,14 +176,13 @@ def job_of(run: Run) -> Job:
         InputError: an encoding that cannot be trained, a text that is missing or too short, a bias
             that is not finite where attention looks.
     """
-    layers = understood(run)
-    data = read_data(run)
-    job = Job(run, layers, data, "")
-    job = job._replace(key=run.key(encoding=layers.facts, **job.facts))
+    model, data = understood(run), read_data(run)
+    job = Job(run, model, data, "")
+    job = job._replace(key=run.key(encoding=facts_of(model), **job.facts))
     measure = job.measure
     longest = measure.lengths[-1]
     refuse(
-        layers.absolute == "learned" and longest > run.length,
+        model.absolute == "learned" and longest > run.length,
         f"{run.name} knows the {run.length} positions that it was trained on; length {longest} was "
         f"asked, accepted are lengths to {run.length}",
     )
@@ -183,7 +196,7 @@ def job_of(run: Run) -> Job:
         rows = (measure.row_length, measure.gradient_length or 0)
         longest = max(longest, *rows)
     data.require(run.length, longest)
-    for bias in set(modules(layers, run.heads, run.width // run.heads)):
+    for bias in set(modules(model)):
         if isinstance(bias, DistanceBias):
             bias.table(longest)
     return job
@@ -324,7 +337,7 @@ def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, l
         f"{str(home / WEIGHTS)!r} was written by no run; accepted: the weights of a finished one",
     )
     refuse(
-        asked.key(encoding=understood(asked).facts, **record["facts"]) != home.name,
+        asked.key(encoding=facts_of(understood(asked)), **record["facts"]) != home.name,
         f"run {home.name} was made with another file or formula than {ASKED} names now; accepted: "
         "what it was made with",
     )
@@ -385,7 +398,7 @@ def _by_copies(run: Run, home: Path) -> Run:
     encoding = run.encoding
     if not isinstance(encoding, Hybrid):
         return run.but(**copied({"encoding": encoding}))
-    layers = [copied(layer.model_dump(exclude_unset=True)) for layer in encoding.layers]
+    layers = [copied(layer.model_dump()) for layer in encoding.layers]
     return run.but(encoding={"label": encoding.label, "layers": layers})
 
 

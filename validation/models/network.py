@@ -109,9 +109,7 @@ class TrainedNetwork:
                 elif adds(bias):
                     self.contents[bias] = content_of(bias, *self.shape)
                 continue
-            learned = bias.fixed if isinstance(bias, LearnedBias) else None
-            formula = bias.encoding if isinstance(bias, FixedBias) else learned
-            self.tables[bias] = DistanceTable(bias.table, formula)
+            self.tables[bias] = DistanceTable(bias.table, encoding_of(bias))
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
@@ -170,6 +168,13 @@ class TrainedNetwork:
 
     def cap(self, layer: int) -> None:
         """As `Network.cap`; the harness has none."""
+
+
+def encoding_of(bias: object) -> Encoding | None:
+    """The encoding of a bias of the harness, with what it has learned; None of a user's module."""
+    if isinstance(bias, LearnedBias):
+        return bias.fixed
+    return bias.encoding if isinstance(bias, FixedBias) else None
 
 
 class DistanceTable:
@@ -343,11 +348,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None
 @torch.no_grad()
 def scores_at(network: Network, tokens: Tensor, positions: Tensor, keep: Keep) -> Tensor:
     """Scores of rows (rows, length) whose tokens stand at positions and see one another alone."""
-
-    def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return whole(network, layer, q, k, v, positions)
-
-    return network.scores(tokens, positions, keep, attend)
+    return network.scores(tokens, positions, keep, partial(whole, network, positions=positions))
 
 
 def losses(network: Network, tokens: Tensor, last: int) -> Tensor:

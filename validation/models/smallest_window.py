@@ -232,14 +232,15 @@ class Search:
 
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
     """The layers of a model under windows."""
-    layers = []
-    for layer in model.layers:
-        if layer.attends and view.window is not None:
-            width = view.window + view.sinks
-            width = width if layer.width is None else min(width, layer.width)
-            layer = dataclasses.replace(layer, width=width)
-        layers.append(layer)
-    return layers
+    if view.window is None:
+        return [*model.layers]
+    width = view.window + view.sinks
+    return [
+        dataclasses.replace(layer, width=min(width, layer.width or width))
+        if layer.attends
+        else layer
+        for layer in model.layers
+    ]
 
 
 def smallest_window(

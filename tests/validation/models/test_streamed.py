@@ -170,6 +170,7 @@ def test_what_is_held_of_a_gguf_file_is_counted_by_hand(packed, tmp_path, kind, 
     assert held(outline, skeleton(outline), kind) == by_hand
 
 
+@pytest.mark.slow
 def test_the_memory_is_as_said(tmp_path):
     if not Path("/proc/self/status").exists():
         return  # this system says nothing of it
