@@ -57,7 +57,7 @@ from farfield.validation.models.repairs import FIRST_KEYS, Repair, candidates, r
 from farfield.validation.models.text import encoder_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import warned
+from farfield.validation.uniform_guess import warned
 
 
 class Advice(StrEnum):

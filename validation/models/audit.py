@@ -46,7 +46,7 @@ from farfield.validation.models.cache import (
     size_text,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, alike, keys_text
+from farfield.validation.models.outline import RUN, LayerOutline, ModelOutline, alike, keys_text
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head

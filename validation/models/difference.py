@@ -14,7 +14,7 @@ from farfield.validation.models.audit import which
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.configuration import read_json
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline, alike
+from farfield.validation.models.outline import ModelOutline, alike
 
 _TOKENIZER_BYTES = 256 << 20
 

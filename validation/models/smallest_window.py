@@ -34,7 +34,6 @@ from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline, keys_text
 from farfield.validation.models.opened import (
     ALL,
     POSITIONS,
@@ -44,10 +43,11 @@ from farfield.validation.models.opened import (
     network_of,
     open_model,
 )
+from farfield.validation.models.outline import ModelOutline, keys_text
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import uniform_guess, warned
+from farfield.validation.uniform_guess import uniform_guess, warned
 
 SINKS = 4
 """First keys that are kept besides, where they are."""

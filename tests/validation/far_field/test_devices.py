@@ -14,7 +14,7 @@ from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.far_field.subject import _in_bfloat16
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.library_network import LibraryNetwork
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
