@@ -132,9 +132,8 @@ def in_one(answers: Sequence[Any], form: str) -> str:
 def write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], output: Output) -> int:
     """Write a list that claims nothing, a line a row; a program gets names with their values, or a
     table by its header."""
-    found: Any = (
-        dict(rows) if len(header) == 2 else [dict(zip(header, r, strict=True)) for r in rows]
-    )  # type: ignore[arg-type]
+    named = [dict(zip(header, row, strict=True)) for row in rows]
+    found = dict(map(tuple, rows)) if len(header) == 2 else named
     if isinstance(output, Kept):
         output.answers.append(found)
     elif output.json:
