@@ -133,7 +133,7 @@ def write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], output: Out
     """Write a list that claims nothing, a line a row; a program gets names with their values, or a
     table by its header."""
     named = [dict(zip(header, row, strict=True)) for row in rows]
-    found = dict(map(tuple, rows)) if len(header) == 2 else named
+    found: Any = {r[0]: r[1] for r in rows} if len(header) == 2 else named
     if isinstance(output, Kept):
         output.answers.append(found)
     elif output.json:
