@@ -35,7 +35,7 @@ from farfield.theory.answers.blocks import (
 )
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.notation import Text, code, listed, words
-from farfield.theory.answers.number import count, inside, natural, plural, runs
+from farfield.theory.answers.number import SHARES, count, inside, natural, plural, runs
 from farfield.validation.models.cache import (
     RowCache,
     Serving,
@@ -51,8 +51,6 @@ from farfield.validation.models.outline import RUN, LayerOutline, ModelOutline, 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
 
-EPS = ("1/10", "1/100", "1/1000")
-"""Shares of mass left outside a receptive field, where none are given."""
 TRAINED = 2048
 """The training length of a model where its configuration names none."""
 
@@ -376,7 +374,7 @@ def audit(
     tensor_parallel: Any = 1,
     page: Any = 16,
     budget: str | None = None,
-    eps: Sequence[Any] = EPS,
+    eps: Sequence[Any] = SHARES,
     error: Any = "1/1000",
     logit_bound: Any = None,
     value_bound: Any = None,
