@@ -19,7 +19,7 @@ from farfield.figures.papers.printed_tables import by_row
 from farfield.figures.papers.samples import BCA, MODE, command, conditions, settings, subject
 from farfield.figures.style import spoken
 from farfield.theory.answers.notation import listed
-from farfield.validation.harness.mechanism import ROTATIONS
+from farfield.validation.harness.settings import ROTATIONS
 from farfield.validation.papers.tables import PrintedNumber, table
 from farfield.validation.results import perplexities
 

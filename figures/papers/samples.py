@@ -18,10 +18,10 @@ from farfield.figures.style import spoken
 from farfield.theory.answers.notation import listed
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.head_lists import notation
+from farfield.validation.encoding_labels import options_of
 from farfield.validation.harness.mechanism import fitted
-from farfield.validation.labels import options_of
 from farfield.validation.results import LAST, SETTING, WHOLE
-from farfield.validation.uniform import BYTES, uniform_guess
+from farfield.validation.uniform_guess import BYTES, uniform_guess
 
 MODE = " + "
 BCA = f"{MODE}BCA"

@@ -37,7 +37,7 @@ from farfield.validation.far_field.subject import (
 )
 from farfield.validation.far_field.worth import Worth, worth
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import warned
+from farfield.validation.uniform_guess import warned
 
 CLOSE = 0.02  # a difference of log ratios that is none
 LOOKS = ("doubling", "one stage", "in order")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural
-from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.outline import LayerOutline, ModelOutline
 
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 """Bits of a number in a cache, by its type."""

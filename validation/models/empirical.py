@@ -28,8 +28,8 @@ from farfield.validation.harness.measure import (
     tail_sums,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.outline import LayerOutline, ModelOutline
 from farfield.validation.models.perplexities import hidden
 from farfield.validation.models.text import TokenText, text_of
 from farfield.validation.progress import Progress, silent

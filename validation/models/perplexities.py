@@ -30,11 +30,11 @@ from farfield.validation.harness.measure import (
     token_losses,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.outline import ModelOutline
 from farfield.validation.models.text import TokenText, require_rows, text_of
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import uniform_guess
+from farfield.validation.uniform_guess import uniform_guess
 
 OURS = {"last-token": 1, "non-overlapping": 0}
 PROTOCOLS = (*OURS, "hf-stride", "llama.cpp", "lm-eval")

@@ -34,7 +34,6 @@ from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline, keys_text
 from farfield.validation.models.opened import (
     ALL,
     POSITIONS,
@@ -44,10 +43,11 @@ from farfield.validation.models.opened import (
     network_of,
     open_model,
 )
+from farfield.validation.models.outline import ModelOutline, keys_text
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import uniform_guess, warned
+from farfield.validation.uniform_guess import uniform_guess, warned
 
 SINKS = 4
 """First keys that are kept besides, where they are."""
@@ -232,14 +232,15 @@ class Search:
 
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
     """The layers of a model under windows."""
-    layers = []
-    for layer in model.layers:
-        if layer.attends and view.window is not None:
-            width = view.window + view.sinks
-            width = width if layer.width is None else min(width, layer.width)
-            layer = dataclasses.replace(layer, width=width)
-        layers.append(layer)
-    return layers
+    if view.window is None:
+        return [*model.layers]
+    width = view.window + view.sinks
+    return [
+        dataclasses.replace(layer, width=min(width, layer.width or width))
+        if layer.attends
+        else layer
+        for layer in model.layers
+    ]
 
 
 def smallest_window(
