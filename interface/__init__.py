@@ -99,4 +99,4 @@ def _export(name: str) -> Any:
 provide("tensor", lambda: _export("bias_tensor"))
 provide("score_mod", lambda: _export("score_mod"))
 provide("block_mask", lambda: _export("block_mask"))
-provide("plot", lambda: import_module("farfield.figures.plotting").curve_of)
+provide("plot", lambda: import_module("farfield.figures.answer_charts").curve_of)

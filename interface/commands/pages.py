@@ -254,7 +254,7 @@ def figures(
             notice=lambda id: step(id, next(done), count),
         )
     refuse(
-        names and not (gallery.drawn or gallery.kept),
+        names and not gallery.drawn,
         "; ".join(f"{name}: {why}" for name, why in gallery.missing.items()),
     )
     alone = []
@@ -265,13 +265,12 @@ def figures(
     if asks and len(gallery.drawn) == 1:
         return write_answers([*gallery.drawn.values()], output)
     count = len(gallery.files)
-    where = f"{count} files in {out}"
-    if 0 < count <= NAMED:
-        where = f"written: {', '.join(gallery.files)}"
-    if not count:
-        where = f"in {out} from before: {', '.join(gallery.kept)}"
+    if count <= NAMED:
+        where = ["written: " + ", ".join(gallery.files)] * bool(count)
+    else:
+        where = [f"{count} files in {out}"]
     index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
-    return write_answers(gallery, output, *alone, where, *index)
+    return write_answers(gallery, output, *alone, *where, *index)
 
 
 def claims(

@@ -443,7 +443,7 @@ def lint(
             found.append(farfield.check_convergence(farfield.encoding(found[0])))
     after = []
     if out is not None:
-        from farfield.figures.plotting import save_inspection
+        from farfield.figures.answer_charts import save_inspection
 
         after = ["files: {}, {}".format(*save_inspection(found[0], out))]
     write_answers(found, output, *after)
