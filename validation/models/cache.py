@@ -150,10 +150,10 @@ def bytes_of(text: str) -> int:
     raise InputError(f"budget {text!r}; accepted: bytes such as 24GiB or 512MiB")
 
 
-def size_text(size: float) -> str:
+def bytes_text(size: float) -> str:
     """Bytes in a few characters.
 
-    >>> size_text(9214 * 2**20), size_text(100)
+    >>> bytes_text(9214 * 2**20), bytes_text(100)
     ('9.00 GiB', '100 bytes')
     """
     for unit, least in reversed(_UNITS.items()):

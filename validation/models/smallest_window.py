@@ -31,7 +31,7 @@ from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.json_files import Book
-from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.cache import Serving, bytes_text, row_cache
 from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import (
@@ -141,7 +141,7 @@ class SmallestWindow(Answer):
                     name,
                     "-" if cost.width is None else cost.width,
                     cost.keys,
-                    size_text(cost.bytes),
+                    bytes_text(cost.bytes),
                     f"{cost.perplexity:.5g}",
                     f"{cost.ratio:.4f} ({cost.low:.4f} to {cost.high:.4f})",
                     f"{cost.held_out:.4f} ({cost.held_low:.4f} to {cost.held_high:.4f})",

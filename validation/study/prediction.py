@@ -20,7 +20,7 @@ from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import Answer, Label, Result
 from farfield.theory.answers.blocks import Block, note, table
 from farfield.theory.answers.notation import Latex, listed
-from farfield.theory.answers.number import count, decimal
+from farfield.theory.answers.number import SHARES, count, decimal
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.forecast import Forecast, forecast
@@ -28,7 +28,6 @@ from farfield.validation.study.beside_rows import EPS as BESIDE
 from farfield.validation.study.beside_rows import BesideRows, beside_rows
 from farfield.validation.table_cells import (
     DTYPES,
-    EPS,
     field_text,
     reach_text,
     share_text,
@@ -47,8 +46,8 @@ class Prediction(Result):
     Fields:
         name: of the encoding in the study, with its variant.
         convergence: the verdict with its proof.
-        receptive_fields: the TRF at each of `EPS` where the series converges, else empty.
-        row_fields: the finite-row TRF at each of `EPS` for rows of `row_length` tokens.
+        receptive_fields: the TRF at each of `SHARES` where the series converges, else empty.
+        row_fields: the finite-row TRF at each of `SHARES` for rows of `row_length` tokens.
         reaches: the distances that an advantage of `ADVANTAGE` nats reaches, in a row of
             `row_length` tokens and, where the series converges, in every row.
         leaks: the prior mass beyond `trained` tokens for rows of each tested length.
@@ -204,7 +203,7 @@ def predict(
     subject: Encoding,
     name: str | None = None,
     *,
-    eps: Sequence[str] = EPS,
+    eps: Sequence[str] = SHARES,
     trained: int = 64,
     tested: Sequence[int] = (256, 1024),
     layers: int = 4,
