@@ -38,7 +38,7 @@ from farfield.validation.far_field.advice import (
     share,
     shown_below,
 )
-from farfield.validation.far_field.cost import lasting, timed
+from farfield.validation.far_field.cost import timed
 from farfield.validation.far_field.halving import Halving, reading_plan
 from farfield.validation.far_field.probe import COST
 from farfield.validation.far_field.readings import Readings, Way
@@ -54,6 +54,7 @@ from farfield.validation.far_field.subject import (
 from farfield.validation.json_files import Book, writable_folder
 from farfield.validation.models.folder import describe
 from farfield.validation.models.repairs import FIRST_KEYS, Repair, candidates, recipe
+from farfield.validation.models.speed import lasting
 from farfield.validation.models.text import encoder_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
