@@ -84,6 +84,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 
 EPS = tuple(map(Rational, SHARES))
+"""Shares of the mass left out at which receptive fields are shown."""
 TINY = 1e-300  # a crossover below it is given by its logarithm
 BITS = 192  # of the balls that compare sums
 MAX_DOUBLINGS = 22  # of an M that is tried: 2^22

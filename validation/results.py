@@ -97,7 +97,8 @@ def results(source: str | None = None) -> DataFrame:
     if source is None:
         return _committed()
     if not source.endswith(".csv"):
-        return polars.DataFrame([*_of_store(source)], SCHEMA)
+        found = polars.DataFrame([*_of_store(source)], SCHEMA)
+        return found.sort("label", "seed", maintain_order=True)
     return _of_csv(source)
 
 
@@ -152,7 +153,7 @@ def _of_store(folder: str) -> Iterator[dict[str, Any]]:
 
     for one in listed(folder):
         if one.state == "finished":
-            rows, written, subject = rows_of(Path(folder) / one.key), one.run.encoding, None
+            rows, written, subject = rows_of(one.home), one.run.encoding, None
             if not isinstance(written, Hybrid) and rows[0]["mechanism"] != "module":
                 subject = read(written, one.run.heads)
             yield from with_theory(rows, subject if isinstance(subject, Encoding) else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -69,6 +70,13 @@ class ModelOptions:
         return settle(said.pop("preset"), said)
 
 
+MEASURED = ("tested", "window", "protocol")
+"""Options of a model that say how it is measured."""
+
+SETTINGS = (*{*ModelOptions.__dataclass_fields__} - {"preset", *MEASURED}, "heads")
+"""Those that are settings of a run."""
+
+
 def train(
     *formulas: Formula,
     subject: Subject = Subject(),
@@ -80,6 +88,9 @@ def train(
     output: Output = Output(),
 ) -> int:
     """Train a model with each encoding and measure it; it resumes after an interruption.
+
+    The presets: demo, tiny, first, and further ones in docs/train.md. --heads gives the model its
+    heads; the preset's if not given.
 
     Args:
         formulas: a formula in n, a name of the catalogue, heads as "[-n/4; 0 x7]", or a torch
@@ -207,31 +218,39 @@ def _going_on(runs: str) -> str:
 
 
 def runs(
-    folder: Annotated[str, Parameter(name=["FOLDER", "--runs"])] = "runs",
+    which: Annotated[str | None, Parameter(name="KEY")] = None,
     /,
     *,
+    runs: str = "runs",
     output: Output = Output(),
 ) -> int:
-    """List the runs of a folder.
+    """List the runs of a folder, or show one of them.
 
     Args:
-        folder: where runs are kept; with --csv everything measured in them, in the columns of
+        which: the first digits of a finished run's key, to show what it is and what it measured;
+            or a folder.
+        runs: folder where runs are kept; with --csv everything measured in them, in the columns of
             farfield's own table of results.
     """
-    if output.csv:
-        from farfield.validation.results import results
+    from farfield.validation.harness.runs import finished_run, listed, rows_of
+    from farfield.validation.inventory import RunList, TrainedRun, summary
+    from farfield.validation.results import LAST, results
 
+    if which is not None and re.fullmatch("[0-9a-f]{1,16}", which) and not Path(which).exists():
+        return write_answers(TrainedRun(tuple(rows_of(finished_run(runs, which)))), output)
+    folder = which or runs
+    if output.csv:
         print_out(results(folder).write_csv().rstrip())
         return OK
-    from farfield.validation.harness.runs import listed, rows_of
-    from farfield.validation.inventory import RunList, summary
-
     found = []
     for one in listed(folder):
-        told = {"label": one.run.name, "preset": one.run.preset, "trained": one.run.length}
-        told |= {"seed": one.run.seed, "steps": one.step}
         if one.state == "finished":
-            told = summary(rows_of(Path(folder) / one.key))
-        told |= {"note": one.note} if one.note else {}
-        found.append({"key": one.key, "state": one.state, **told})
+            told = summary(rows_of(one.home, "training", LAST))
+        else:
+            told = {"key": one.key, "state": one.state, "label": one.run.name}
+            told |= {"preset": one.run.preset, "trained": one.run.length}
+            told |= {"seed": one.run.seed, "steps": one.step}
+            told |= {"note": one.note} if one.note else {}
+        found.append(told)
+    found.sort(key=lambda one: (one["label"], one["seed"]))
     return write_answers(RunList(tuple(found)), output)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -11,15 +10,15 @@ import numpy as np
 import pytest
 from polars import DataFrame
 
-from farfield.figures.curves import _growths, perplexity
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.exhibit_pages import exhibit_sheet
 from farfield.figures.gallery import UNPRINTED, draw, recompute, settings_of
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, qin2024, sun2023
-from farfield.figures.papers.remeasured import measured_table
-from farfield.figures.samples import command, first, settings
+from farfield.figures.papers.measured_figures import _growths, perplexity
+from farfield.figures.papers.measured_tables import measured_table
+from farfield.figures.papers.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
@@ -181,7 +180,7 @@ def test_a_page_of_drawings(tmp_path):
     assert index.count("<svg") == 1 and "Not measured yet" in index
     assert all(f'href="{name}.html"' in index for name in pages if name != "index")
     assert figure.count("<svg") == 1 and "26.59" in table
-    assert "2 of 3 exhibits drawn, 0 kept from before, 1 missing" in said
+    assert "2 of 3 exhibits drawn, 1 missing" in said
     assert "farfield train" in said and "qin2024.no-effect" in said, "what differs, what to run"
 
 
@@ -257,7 +256,7 @@ def test_a_setting_that_is_none_is_refused(names, settings, said):
         draw(names, settings=settings)
 
 
-def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
+def test_a_run_that_was_stopped_leaves_whole_files(tmp_path):
     names = ["chi2023.fig1", *NAMES]
 
     def stop(name):
@@ -266,16 +265,11 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         draw(names, tmp_path, notice=stop)
-    first = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    assert {"chi2023.fig1.html", "qin2024.fig2.svg"} <= set(first)
+    first = {p.name for p in tmp_path.iterdir()}
+    assert {"chi2023.fig1.html", "qin2024.fig2.svg"} <= first
     assert not list(tmp_path.glob(".partial*")) and "index.html" not in first
-    again = draw(names, tmp_path)
-    assert again.kept == ("chi2023.fig1", "qin2024.fig2") and [*again.drawn] == ["sun2023.table4"]
-    assert {name: (tmp_path / name).read_bytes() for name in first} == first
+    draw(names, tmp_path)
     assert (tmp_path / "index.html").read_text(encoding="utf-8").count("<svg") == 2
-    for old in tmp_path.iterdir():
-        os.utime(old, (0, 0))  # older than the package
-    assert not draw(names, tmp_path).kept
 
 
 def test_without_results_nothing_is_drawn():
@@ -285,6 +279,50 @@ def test_without_results_nothing_is_drawn():
     with pytest.raises(NoResults, match="--set delta=6"):
         recompute(INDEX["chi2023.table2-measured"], table())
     assert "farfield train" in draw(["chi2023.fig12"]).missing["chi2023.fig12"]
+
+
+def test_a_folder_without_runs_is_said_in_a_line(tmp_path):
+    gallery = draw(["qin2024.fig4"], tmp_path / "out", runs=tmp_path)
+    assert not gallery.files and not gallery.drawn
+    assert "no runs of type1, example1, example2; to make them" in gallery.missing["qin2024.fig4"]
+
+
+def test_results_are_those_that_were_given_or_a_sentence_says_which():
+    every = recompute(INDEX["farfield.levels"], table(run("alibi")))
+    assert "the runs that were given are not drawn" in every.caption
+    assert "given" not in recompute(INDEX["farfield.levels"]).caption
+
+
+def test_a_measured_figure_is_drawn_again_from_other_results(tmp_path):
+    names, runs = ["qin2024.fig4", "chi2023.fig1"], tmp_path / "runs.csv"
+    table(run("type1"), run("example1")).write_csv(runs)
+    draw(names, tmp_path / "out")
+    again = draw(names, tmp_path / "out", runs=runs)
+    assert {row[2] for row in again.drawn[names[0]].data.rows} == {16, 32, 64, 1584}
+
+
+def test_encodings_of_ones_own_are_drawn_beside_those_of_the_paper():
+    """Runs of another setting, or of a paper's encoding under another name, are none of them."""
+    paper = run("type1")
+    mine = [{**row, "label": "mine", "formula": "-n/99"} for row in run("-n/99")]
+    module = [{**row, "label": "Steps", "formula": None, "run": "steps"} for row in paper]
+    renamed = [{**row, "label": "a", "run": "other", "seed": 1} for row in run("type1", seed=1)]
+    runs = table(paper, mine, module, renamed, run("-n/98", length=64))
+    drawing = perplexity(runs, "qin2024.fig4", "type1", "example1")
+    assert list(dict.fromkeys(row[0] for row in drawing.data.rows)) == ["type1", "mine", "Steps"]
+    many = [[{**r, "label": f"own {k}", "run": f"o{k}"} for r in module] for k in range(5)]
+    drawing = perplexity(table(paper, *many), "qin2024.fig4", "type1")
+    assert "Among the runs too, not drawn: own 4." in drawing.made
+
+
+@pytest.mark.parametrize(("nats", "said"), [(5.54, True), (4.9, True), (1.6, False)])
+def test_models_that_did_not_learn_are_named(nats, said):
+    poor = [{**row, "nats": nats} for row in run("example1")]
+    drawing = recompute(INDEX["qin2024.fig4"], table(run("type1"), poor))
+    assert ("Not learned, or hardly: Example 1;" in drawing.caption) == said
+    tokens = [{**row, "text": "file mine.npy"} for row in poor]
+    drawing = recompute(INDEX["qin2024.fig4"], table(run("type1"), tokens))
+    assert "hardly" not in drawing.caption, "of a larger vocabulary a loss says nothing"
 
 
 def run(name, seed=0, ratio=1.0, length=16, modes=(None,), **options):
@@ -330,8 +368,7 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
     assert len(column(drawing, "perplexity", encoding="type1", length=64)) == 2
     for said in (
         "Not among the runs: example2;",
-        "seeds 0, 1: type1",
-        "seed 0: example1",
+        "1 or 2 seeds each",
         "2 layers",
         "a text (SHA-256 000000000000)",
         "farfield train example2",

@@ -67,6 +67,25 @@ def test_what_has_nothing_to_draw_is_named():
     assert {p.formula for p in drawn.data} == {"-n"}
 
 
+def test_a_table_is_drawn_beside_a_formula_as_far_as_it_is_known():
+    table = farfield.encoding([0, -1, -3, -4])
+    drawn = farfield.plot(table, "-n/8", length=16)
+    known = {p.x: p.y for p in drawn.data if p.formula == table.name}
+    assert known == {1: 0, 2: -1, 3: -3, 4: -4} and max(p.x for p in drawn.data) == 16
+    assert any("seen to 3" in name for name in words(drawn.figure))
+    for what in ("trf", "leak", "window", "price"):
+        drawn = farfield.plot(table, "-n/8", what=what, length=16)
+        assert {p.formula for p in drawn.data} == {"-n/8"}, "of what nobody saw nothing is drawn"
+        ((name, why),) = drawn.missing
+        assert name == table.name and "known for 4 values" in why
+    assert len(farfield.plot(table, "-n/8", what="price", length=4).missing) == 0
+
+
+def test_what_is_no_bias_does_not_keep_others_from_being_drawn():
+    drawn = farfield.plot("rope", "-n/8")
+    assert {p.formula for p in drawn.data} == {"-n/8"} and "rotates" in dict(drawn.missing)["rope"]
+
+
 def test_files_with_their_data(tmp_path):
     drawn = farfield.plot("-n/8", "-n/8", what="weights", length=32)
     for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):

@@ -72,6 +72,7 @@ WRONG = {
     ("claims", "qin2025"): ("the nearest", "qin2024"),
     ("check", "-n", "-2*n", "--certificate", "x.v"): ("one formula",),
     ("check", "-n", "--tail", "cut"): ("a table alone",),
+    ("compare", "-n", "-n/2", "--tail", "cut"): ("none of the formulas is a table",),
     ("check", "[0; -1]"): ("[0, -1]", "heads"),
 }
 

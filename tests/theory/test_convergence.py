@@ -91,7 +91,7 @@ def test_battery_in_three_disguises(case, series):
 OPEN: set[str] = set()
 
 
-@pytest.mark.parametrize("count", [50, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
 def test_generated_series(series, count):
     seed = 20_261
     rng = random.Random(seed)

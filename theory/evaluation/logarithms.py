@@ -70,7 +70,7 @@ def within_range(e: Expr) -> Expr | None:
     (LogSum(1, 0, 1, n), exp(-LogSum(1, 0, 1, n)))
     """
     if e.is_Add:
-        return uncancelled(e)
+        return accurate(e)
     if isinstance(e, sympy.log):
         return logarithm(e.args[0])
     if not e.is_Pow or isinstance(e.base, sympy.exp):
@@ -82,7 +82,7 @@ def within_range(e: Expr) -> Expr | None:
 @lru_cache(maxsize=4096)
 def accurate(e: Expr) -> Expr | None:
     """Another form of a node whose terms cancel so fast that no precision keeps the difference, or
-    None: balls take it.
+    None: balls take it, and arrays that of a sum.
 
     >>> accurate(sympy.log(1 + sympy.exp(-n))), accurate(sympy.exp(sympy.exp(-n)) - 1)
     (log1p(exp(-n)), expm1(exp(-n)))

@@ -185,7 +185,7 @@ def _sympy(value: fmpq) -> sympy.Rational:
 def _grows(e: Expr) -> bool:
     """Whether it has integers beyond the precision of balls: powers, or factorials."""
     powers = e.atoms(sympy.Pow, sympy.exp)
-    return any(power.exp.free_symbols for power in powers) or e.has(sympy.factorial)
+    return any(power.exp.free_symbols for power in powers) or e.has(sympy.factorial, sympy.binomial)
 
 
 def _turned(record: Function, e: Expr) -> Expr | None:

@@ -50,8 +50,8 @@ class Residues(Arithmetic):
 
     def function(self, record: Function, e: Expr) -> Operation:
         assert record.residue is not None
-        rule, x = record.residue, self._whole(e.args[0])
-        return lambda *values: rule(x(*values), self.modulus), self.symbols
+        rule, parts = record.residue, [self._whole(a) for a in e.args]
+        return lambda *values: rule(*(x(*values) for x in parts), self.modulus), self.symbols
 
     def constant(self, e: Expr) -> int:
         return _integer(self.exact.constant(e))

@@ -242,10 +242,15 @@ class Floats(Arrays):
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
         largest = functools.reduce(np.maximum, parts[1::2])
         shift = np.where(np.isneginf(largest), 0.0, largest)  # a sum of nothing
-        terms = [c * np.exp(x - shift) for c, x in zip(parts[::2], parts[1::2], strict=True)]
-        for k, term in enumerate(terms):
+        rest, one = np.zeros_like(shift), np.zeros_like(shift)  # where a term is 1, without it
+        for k, (c, x) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
+            term = c * np.exp(x - shift)
             _disturb(term, k * STRIDE % BLOCK)
-        return np.where(np.isneginf(largest), largest, shift + np.log(_known(_sum(*terms))))
+            whole = (c == 1) & (x == shift) & (one == 0)
+            rest, one = rest + np.where(whole, 0.0, term), one + whole
+        near = (one == 1) & (np.abs(rest) < 0.5)
+        log = np.where(near, np.log1p(rest), np.log(_known(one + rest)))
+        return np.where(np.isneginf(largest), largest, shift + log)
 
     def function(self, record: Function, e: Expr) -> Operation:
         if record.array is None:
@@ -524,4 +529,4 @@ def _fill(
         open_[1:] |= open_[:-1].copy()
         open_[:-1] |= open_[1:].copy()
         bad = np.flatnonzero(open_)
-        row[bad] = floats.by_balls(formula, distances[bad])
+        row[bad] = floats.by_balls(formula, distances[bad]) + 0.0

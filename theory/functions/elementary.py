@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import methodcaller
 from typing import Any
 
@@ -41,11 +41,14 @@ expm1 = auxiliary("expm1", "exp(z) - 1", lambda f, z: sympy.exp(z))
 log1p_rest = auxiliary("log1p_rest", "log(1 + z) - z", lambda f, z: -z / (1 + z))
 expm1_rest = auxiliary("expm1_rest", "exp(z) - 1 - z", lambda f, z: expm1(z))
 REMAINDER = "a remainder function: formulas do not contain it"
-NO_REAL_RULE = {"expansion": REMAINDER, "array": REMAINDER}
+NO_EXPANSION = {"expansion": REMAINDER}
+NO_REAL_RULE = {**NO_EXPANSION, "array": REMAINDER}
 
 
 def remainder(
-    complex_ball: Callable[..., acb], series: Callable[[arb_series], arb_series]
+    complex_ball: Callable[..., acb],
+    series: Callable[[arb_series], arb_series],
+    lacks: Mapping[str, str] = NO_REAL_RULE,
 ) -> dict[str, Any]:
     """The rules of a remainder function: its power series takes the constant term, which would
     cancel there, from the ball."""
@@ -55,7 +58,7 @@ def remainder(
             return complex_ball(False, acb(z)).real
         return arb_series([complex_ball(False, acb(z[0])).real, *series(z).coeffs()[1:]])
 
-    return {"complex_ball": complex_ball, "series": jet, "lacks": NO_REAL_RULE}
+    return {"complex_ball": complex_ball, "series": jet, "lacks": lacks}
 
 
 def by_more_bits(z: acb, value: Callable[[acb], acb], bound: arb, slope: arb) -> acb:
@@ -176,12 +179,14 @@ FUNCTIONS = (
     Function(
         node=log1p,
         tail=lambda t, g: t.log1p(g),
-        **remainder(_complex_log1p, lambda z: (1 + z).log()),
+        array=lambda xp, x: xp.log1p(x),
+        **remainder(_complex_log1p, lambda z: (1 + z).log(), NO_EXPANSION),
     ),
     Function(
         node=expm1,
         tail=lambda t, g: t.expm1(g),
-        **remainder(lambda analytic, z: z.expm1(), methodcaller("exp")),
+        array=lambda xp, x: xp.expm1(x),
+        **remainder(lambda analytic, z: z.expm1(), methodcaller("exp"), NO_EXPANSION),
     ),
     Function(
         node=log1p_rest,

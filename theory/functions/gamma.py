@@ -162,6 +162,15 @@ def _factorial_residue(x: int, modulus: int) -> int:
     return 0 if x >= modulus else math.factorial(x) % modulus
 
 
+def _binomial_residue(a: int, b: int, modulus: int) -> int:
+    """From the integer itself."""
+    if b < 0:
+        return 0
+    if a < 0 or min(b, a - b) > MOST_FACTORS:
+        raise Undetermined("a binomial of too many factors")
+    return math.comb(a, b) % modulus
+
+
 # -- expansions at infinity -----------------------------------------------------------------------
 
 
@@ -324,6 +333,7 @@ FUNCTIONS = (
             _stirling(a + 1) - _stirling(b + 1) - _stirling(a - b + 1)
         ),
         logarithm=lambda a, b: _log_gamma(a + 1) - _log_gamma(b + 1) - _log_gamma(a - b + 1),
+        residue=_binomial_residue,
         ball=_binomial_ball,
         expansion=_expand_binomial,
         array=_binomial_array,

@@ -69,7 +69,7 @@ class Function:
         rounds: it has the period of a fractional part, of use where nothing else decides.
         jumps: it jumps where `inside`/`modulus` is an integer.
         odd: it is odd and increases, so that it has the sign of its argument.
-        residue: its value modulo m, from an integer x and m.
+        residue: its value modulo m, from integers as arguments and m.
         ball, complex_ball, series, tail, expansion, array: its rules in the arithmetics.
         lacks: for each arithmetic without a rule, why.
     """
@@ -92,7 +92,7 @@ class Function:
     rounds: bool = False
     jumps: bool = False
     odd: bool = False
-    residue: Callable[[int, int], int] | None = None
+    residue: Callable[..., int] | None = None
     ball: Rule | None = None
     complex_ball: Rule | None = None
     series: Rule | None = None

@@ -40,13 +40,13 @@ from farfield.validation.models.cache import (
     RowCache,
     Serving,
     bytes_of,
+    bytes_text,
     longest,
     row_cache,
     serving_of,
-    size_text,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, keys_text
+from farfield.validation.models.outline import RUN, LayerOutline, ModelOutline, alike, keys_text
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
@@ -130,17 +130,6 @@ class Audit(Answer):
     measurable: bool = False
 
     @property
-    def encoding(self) -> str:
-        """The names of the positional encodings of the catalogue that its layers have."""
-        names = {"rotation": "rope", "none": "nope", "absolute": "learned_absolute"}
-        each = dict.fromkeys(
-            k.layer.encoding.name if k.layer.encoding else names.get(k.layer.positions, "")
-            for k in self.kinds
-            if k.layer.attends
-        )
-        return listed([name for name in each if name]) or "no attention"
-
-    @property
     def cache(self) -> RowCache | None:
         """What a row of the asked length takes, or of the training length; None without a cache."""
         asked = self.asked or self.trained
@@ -151,11 +140,6 @@ class Audit(Answer):
         """Rows of the asked length that fit into the budget together; None without one."""
         each = self.cache.reserved if self.cache and self.budget else 0
         return int((self.budget or 0) // each) if each else None
-
-    @property
-    def head_count(self) -> int:
-        """Heads of a layer, the most."""
-        return max((k.layer.heads for k in self.kinds), default=0)
 
     def blocks(self) -> Sequence[Block]:
         return (*self.what(), *self.by_layer(), *self.by_head())
@@ -183,41 +167,51 @@ class Audit(Answer):
         layers = [k for kind in self.kinds for k in [kind.layer] * len(kind.layers)]
         text = "{model} ({family})"
         text += f", {plural(len(layers), 'layer')}: " if layers else ": "
-        width, wide = count(self.sliding_window), (self.sliding_window or 0) > self.trained
-        if self.heads and self.status is Status.EXACT and wide:
-            text += f"a window of {{width}} keys, more than its rows of {self.trained} tokens, is "
-            text += "useless; none below is known to keep every head within {error}, "
-            text += self.hypothesis
-        elif self.heads and self.status is Status.EXACT:
-            text += "{setting} = {width} keeps the output of every head within {error}, "
-            text += self.hypothesis
-        elif self.status is Status.EXACT and wide:
-            text += "every layer with attention sees at most {width} keys, more than its rows of "
-            text += f"{self.trained} tokens have, so this window is useless"
-        elif self.status is Status.EXACT:
-            text += "every layer with attention sees at most {width} keys"
-            text += "; set {setting} = {width}, no output changes"
-        elif self.status is Status.INFINITE and not self.heads:
-            text += self._mixed(layers)
-        elif self.status is Status.INFINITE:
-            text += "no window serves every head"
-        elif self.status is Status.OUT_OF_SCOPE:
-            text += "{why}"
-        else:
-            text += "no number is given, since {why}"
+        text += self._set(layers)
         if self.cache is not None and (self.asked or self.rows > 1):
             text += f"; {plural(self.rows, 'row')} of {keys_text(self.cache.length)} tokens "
             text += f"{'take' if self.rows > 1 else 'takes'} "
-            text += size_text(self.rows * self.cache.least)
+            text += bytes_text(self.rows * self.cache.least)
         return words(
             text + ".",
             model=self.model,
             family=self.family,
             setting=code("sliding_window"),
-            width=width,
+            width=count(self.sliding_window),
             error=self.error,
             why=self.reason or "",
         )
+
+    def _set(self, layers: Sequence[LayerOutline]) -> str:
+        """What may be set, or why nothing may."""
+        useless = (self.sliding_window or 0) > self.trained
+        match self.status:
+            case Status.EXACT if self.heads and useless:
+                return (
+                    f"a window of {{width}} keys, more than its rows of {self.trained} tokens, is "
+                    "useless; none below is known to keep every head within {error}, "
+                    f"{self.hypothesis}"
+                )
+            case Status.EXACT if self.heads:
+                return (
+                    "{setting} = {width} keeps the output of every head within {error}, "
+                    f"{self.hypothesis}"
+                )
+            case Status.EXACT if useless:
+                return (
+                    "every layer with attention sees at most {width} keys, more than its rows of "
+                    f"{self.trained} tokens have, so this window is useless"
+                )
+            case Status.EXACT:
+                return (
+                    "every layer with attention sees at most {width} keys; set {setting} = "
+                    "{width}, no output changes"
+                )
+            case Status.INFINITE:
+                return "no window serves every head" if self.heads else self._mixed(layers)
+            case Status.OUT_OF_SCOPE:
+                return "{why}"
+        return "no number is given, since {why}"
 
     def _mixed(self, layers: Sequence[LayerOutline]) -> str:
         """Where layers see all: how many, and that none may be narrowed unmeasured."""
@@ -240,23 +234,23 @@ class Audit(Answer):
     def _bytes(self) -> Iterator[Block]:
         first = self.cache or self.caches[0]
         kept = "" if self.serving.ranks == 1 else f" on each of {self.serving.ranks} devices"
-        states = f", {size_text(first.indexer)} of an indexer's keys" if first.indexer else ""
-        states += f", and {size_text(first.states)} of states" if first.states else ""
+        states = f", {bytes_text(first.indexer)} of an indexer's keys" if first.indexer else ""
+        states += f", and {bytes_text(first.states)} of states" if first.states else ""
         states += ", and states of a size that is not known" if first.states is None else ""
         yield sentence(
             "Cache: {least} at {length} tokens, numbers of {dtype}{kept}{states}; {keeper} keeps "
             "these keys. In pages of {page} tokens it takes {paged}, or {whole} where an engine "
             "keeps whole rows in every layer.",
             self.cache_label,
-            least=size_text(first.least),
+            least=bytes_text(first.least),
             length=keys_text(first.length),
             dtype=self.serving.dtype,
             kept=kept,
             states=states,
             keeper=self.keeper,
             page=self.serving.page,
-            paged=size_text(first.paged),
-            whole=size_text(first.whole),
+            paged=bytes_text(first.paged),
+            whole=bytes_text(first.whole),
         )
         if self.rows > 1:
             yield sentence(
@@ -264,8 +258,8 @@ class Audit(Answer):
                 self.cache_label,
                 rows=plural(self.rows, "row"),
                 length=keys_text(first.length),
-                least=size_text(self.rows * (first.least + first.indexer + (first.states or 0))),
-                paged=size_text(self.rows * first.reserved),
+                least=bytes_text(self.rows * (first.least + first.indexer + (first.states or 0))),
+                paged=bytes_text(self.rows * first.reserved),
             )
         if self.budget is None:
             return
@@ -277,7 +271,7 @@ class Audit(Answer):
         yield sentence(
             "Within {budget}: {far}, and {requests} of {length} tokens fit together.",
             self.cache_label,
-            budget=size_text(self.budget),
+            budget=bytes_text(self.budget),
             far=far,
             requests=plural(self.requests or 0, "row"),
             length=keys_text(first.length),
@@ -301,8 +295,8 @@ class Audit(Answer):
                 kind.layer.sees,
                 kind.layer.mechanism,
                 kind.layer.shape,
-                "shared" if kind.layer.shares else size_text(kind.token),
-                size_text(kind.row),
+                "shared" if kind.layer.shares else bytes_text(kind.token),
+                bytes_text(kind.row),
             )
             for kind in self.kinds
         ]
@@ -318,7 +312,7 @@ class Audit(Answer):
             )
         if len(self.caches) > 1:
             cells = [
-                (keys_text(c.length), f"{c.keys:,}", *map(size_text, (c.least, c.paged, c.whole)))
+                (keys_text(c.length), f"{c.keys:,}", *map(bytes_text, (c.least, c.paged, c.whole)))
                 for c in self.caches
             ]
             yield table(("tokens", "keys", "least", "paged", "whole rows"), cells, numeric=(0, 1))
@@ -455,10 +449,9 @@ def _rows(
 
 
 def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[Kind, ...]:
-    alike: dict[Any, list[int]] = {}
-    for at, layer in enumerate(layers, 1):
-        key = (id(layer.encoding), dataclasses.replace(layer, encoding=None))
-        alike.setdefault(key, []).append(at)
+    def kind(layer: LayerOutline) -> Any:
+        return id(layer.encoding), dataclasses.replace(layer, encoding=None)
+
     return tuple(
         Kind(
             tuple(group),
@@ -466,7 +459,7 @@ def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[
             serving.token(layers[group[0] - 1]),
             row_cache([layers[group[0] - 1]], row, serving).least,
         )
-        for group in alike.values()
+        for group in alike(layers, kind).values()
     )
 
 

@@ -10,8 +10,8 @@ import sympy
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, alibi_slope, encoding, t5_bucket_starts
-from farfield.validation.models.layers import BIASED, LayerOutline, ModelOutline
-from farfield.validation.models.weights import reader
+from farfield.validation.models.outline import BIASED, LayerOutline, ModelOutline
+from farfield.validation.models.weights import reader, require_finite
 
 LIBRARY_EXPONENT = 8
 """The largest exponent of MPT's slopes with which the library computes, whatever is configured."""
@@ -23,15 +23,13 @@ def with_bias(model: ModelOutline, text: Any) -> ModelOutline:
     """A model whose layers have their bias, and what the library computes differently.
 
     Args:
-        model: described, without biases.
-        text: the library's configuration; None where there is no number.
+        model: described, without biases; of a type that is in `BIASED`.
+        text: the library's configuration.
 
     Raises:
         InputError: a form of the family that is no bias by distance; a table cannot be read.
     """
-    which = BIASED.get(getattr(text, "model_type", ""))
-    if which is None:
-        return model
+    which = BIASED[text.model_type]
     heads = model.layers[0].heads
     biases: list[Encoding] = []
     note, positions = "", "bias"
@@ -117,12 +115,13 @@ def _t5(model: ModelOutline, text: Any) -> list[Encoding]:
             )
         refuse(
             weight.shape != (len(starts), heads),
-            f"model {model.name!r} has a table of shape {weight.shape}; accepted: "
+            f"model {model.name!r} has a table of shape {tuple(weight.shape)}; accepted: "
             f"{(len(starts), heads)}",
         )
+        require_finite(model, _TABLE.format(layer=layer), weight)
         bucket = np.searchsorted(starts, np.arange(starts[-1] + 1), side="right") - 1
         source = f"table of {len(starts)} learned values a head, read from the weights"
-        made: Encoding = encoding(values=weight[bucket].T, tail="constant")
+        made: Encoding = encoding(values=weight.double().numpy()[bucket].T, tail="constant")
         return replace(made, name="t5 table", source=source)
 
     return [table(k) for k in range(len(model.layers) if model.kind == "umt5" else 1)]

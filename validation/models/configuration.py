@@ -12,14 +12,14 @@ import copy
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.outline import ModelOutline
 from farfield.validation.optional import first_line, library
 
 DOCUMENT = 2 << 20
@@ -230,8 +230,9 @@ def _accepted(path: Path, kind: str, made: Any, values: Mapping[str, Any]) -> An
             failed = error
         wanted = re.search(r"field '(\w+)'.*?[Ee]xpected (\w+)", str(failed), re.S)
         cast = {"bool": bool, "float": float}.get(wanted[2]) if wanted else None
-        if wanted is None or cast is None or not _cast(settings, wanted[1], cast):
+        if wanted is None or cast is None:
             break
+        settings = _cast(settings, wanted[1], cast)
     key = wanted[1] if wanted and wanted[1] in str(settings) else _refused(made, settings)
     value = next(_values(settings, key), None)
     why = " ".join(str(failed).partition("Error: ")[2].split()) or first_line(failed)
@@ -250,15 +251,14 @@ def _values(table: Mapping[str, Any], key: str) -> Iterator[Any]:
             yield from _values(value, key)
 
 
-def _cast(table: dict[str, Any], key: str, cast: Any) -> bool:
-    """Change the type of a number, wherever it stands; whether any was changed."""
-    changed = False
-    for name, value in table.items():
-        if isinstance(value, dict):
-            changed |= _cast(value, key, cast)
-        elif name == key and isinstance(value, int | float) and type(value) is not cast:
-            table[name], changed = cast(value), True
-    return changed
+def _cast(table: Any, key: str, cast: Callable[[Any], Any]) -> Any:
+    """A table whose number of a name, also in the tables within it, has another type."""
+    if not isinstance(table, dict):
+        return table
+    return {
+        k: cast(v) if k == key and isinstance(v, int | float) else _cast(v, key, cast)
+        for k, v in table.items()
+    }
 
 
 def _refused(made: Any, settings: Mapping[str, Any]) -> str:

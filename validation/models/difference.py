@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import plural
 from farfield.validation.models.audit import which
-from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.cache import Serving, bytes_text, row_cache
 from farfield.validation.models.configuration import read_json
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.outline import ModelOutline, alike
 
 _TOKENIZER_BYTES = 256 << 20
 
@@ -96,7 +97,7 @@ def _points(model: ModelOutline) -> Iterator[tuple[str, str]]:
         yield point, _by(model, name)
     if model.layers:
         row = row_cache(model.layers, 8192, Serving())
-        yield "cache of 8192 tokens", size_text(row.least + row.indexer + (row.states or 0))
+        yield "cache of 8192 tokens", bytes_text(row.least + row.indexer + (row.states or 0))
     yield "training length", str(model.trained)
     yield "vocabulary", str(model.vocabulary)
     yield "notes", "; ".join(model.notes) or "none"
@@ -106,13 +107,10 @@ def _points(model: ModelOutline) -> Iterator[tuple[str, str]]:
 
 def _by(model: ModelOutline, name: str) -> str:
     """What layers say of themselves, those that are alike together."""
-    alike: dict[str, list[int]] = {}
-    for k, layer in enumerate(model.layers, 1):
-        alike.setdefault(getattr(layer, name), []).append(k)
-    if len(alike) == 1:
-        return next(iter(alike))
-    total = len(model.layers)
-    return "; ".join(f"{which(layers, total)}: {what}" for what, layers in alike.items())
+    parts, total = alike(model.layers, attrgetter(name)), len(model.layers)
+    if len(parts) == 1:
+        return str(*parts)
+    return "; ".join(f"{which(layers, total)}: {what}" for what, layers in parts.items())
 
 
 def _readers(model: ModelOutline) -> str:

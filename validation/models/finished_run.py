@@ -1,4 +1,4 @@
-"""A finished run as a model: what its layers do with positions, and its net."""
+"""A finished run described as a model: its layers, with the values that its biases have learned."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import dataclasses
 from pathlib import Path
 
 from farfield.theory.answers.number import runs
-from farfield.theory.encodings import Encoding
-from farfield.validation.harness.bias import FixedBias, LearnedBias
 from farfield.validation.harness.model import Layer, Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import ScaleSettings
-from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, Rotary
+from farfield.validation.models.network import encoding_of
+from farfield.validation.models.outline import RUN, LayerOutline, ModelOutline, Rotary
 
 
 def describe_run(path: Path) -> ModelOutline:
@@ -41,7 +40,7 @@ def describe_run(path: Path) -> ModelOutline:
 def _outline(net: Transformer, layer: Layer, bias: object) -> LayerOutline:
     heads, width = net.settings.heads, net.settings.width
     bare = LayerOutline(heads=heads, key_heads=heads, head_size=width // heads, cached=2 * width)
-    rope, encoding = layer.settings.rope, _encoding(bias)
+    rope, encoding = layer.settings.rope, encoding_of(bias)
     positions = "none" if net.settings.absolute == "none" else "absolute"
     rotation = None
     if rope is not None:
@@ -72,9 +71,3 @@ def _temper(scale: ScaleSettings | None, trained: int) -> str:
         return f"1 + {scale.a:g} log(1 + floor(i/{length}))" + heads
     factor = f"log(i)/log({length})"
     return (f"max(1, {factor})" if scale.when == "inference" else factor) + heads
-
-
-def _encoding(bias: object) -> Encoding | None:
-    if isinstance(bias, LearnedBias):
-        return bias.fixed
-    return bias.encoding if isinstance(bias, FixedBias) else None

@@ -18,7 +18,7 @@ from farfield.theory.answers.answer import Reason
 from farfield.theory.answers.notation import shortened
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.functions.nodes import Lookup
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.outline import ModelOutline, alike
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,11 @@ def heads_of(
         error: the budget of the windows.
         eps: shares of the receptive fields.
     """
-    alike: dict[int, list[int]] = {}
-    for at, layer in enumerate(model.layers, 1):
-        if layer.encoding is not None:
-            alike.setdefault(id(layer.encoding), []).append(at)
     heads, windows = [], []
-    for layers in alike.values():
+    for layers in alike(model.layers, lambda layer: id(layer.encoding)).values():
         layer = model.layers[layers[0] - 1]
-        encoding = layer.encoding
-        assert encoding is not None
+        if (encoding := layer.encoding) is None:
+            continue
         theory: list[Any] = [check_convergence(encoding)]
         theory += theoretical_receptive_field(encoding, eps)
         for h in range(1, layer.heads + 1):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import torch
@@ -30,10 +31,11 @@ from farfield.validation.harness.model import (
     rotated,
     sinusoid,
 )
-from farfield.validation.models.content import Content, content_of, of_positions
+from farfield.validation.models.content_bias import Content, content_of, of_positions
 
 QUERIES = 256  # of a row at a time, where all its keys are seen
 TABLE = 1 << 16  # distances whose bias is kept
+_LEAST = -1e30  # a logit of a key that is not seen, which has a gradient
 
 Keep: TypeAlias = "int | Tensor"
 """How many of the last tokens of a row are kept, or their places."""
@@ -107,9 +109,7 @@ class TrainedNetwork:
                 elif adds(bias):
                     self.contents[bias] = content_of(bias, *self.shape)
                 continue
-            learned = bias.fixed if isinstance(bias, LearnedBias) else None
-            formula = bias.encoding if isinstance(bias, FixedBias) else learned
-            self.tables[bias] = DistanceTable(bias.table, formula)
+            self.tables[bias] = DistanceTable(bias.table, encoding_of(bias))
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
@@ -168,6 +168,13 @@ class TrainedNetwork:
 
     def cap(self, layer: int) -> None:
         """As `Network.cap`; the harness has none."""
+
+
+def encoding_of(bias: object) -> Encoding | None:
+    """The encoding of a bias of the harness, with what it has learned; None of a user's module."""
+    if isinstance(bias, LearnedBias):
+        return bias.fixed
+    return bias.encoding if isinstance(bias, FixedBias) else None
 
 
 class DistanceTable:
@@ -284,16 +291,41 @@ def joined(parts: Sequence[Part], sink: Tensor | None = None, cap: float | None 
     if len(parts) == 1 and cap is None:
         return attention(*parts[0], sink)
     each = [(q, of_heads(k, q), of_heads(v, q), bias) for q, k, v, bias in parts]
-    logits = [(q @ k.transpose(-2, -1)).float() for q, k, *_ in each]
-    if cap is not None:
-        logits = [cap * (x / cap).tanh() for x in logits]
-    logits = [x + bias for x, (*_, bias) in zip(logits, each, strict=True)]
-    sums = torch.stack([x.logsumexp(-1, keepdim=True) for x in logits])
-    total = sums.logsumexp(0)
+    alone = _fused if cap is None and all(map(_fuses, each)) else partial(_apart, cap=cap)
+    mixed, sums = zip(*(alone(*part) for part in each), strict=True)
+    logs = torch.stack(sums)
+    total = logs.logsumexp(0)
     if sink is not None:
-        total = torch.logaddexp(total, sink.float()[:, None, None])
-    weighed = [(x - total).exp().to(v) @ v for x, (_, _, v, _) in zip(logits, each, strict=True)]
-    return torch.stack(weighed).sum(0)
+        total = torch.logaddexp(total, sink.float()[:, None])
+    shares = (logs - total).exp()[..., None]
+    return (torch.stack(mixed).float() * shares).sum(0).to(mixed[0])
+
+
+def _apart(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor, cap: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """An attention, and the logarithms of the sums of its softmax, (rows, heads, queries), which
+    are as low as can be for a query without a key."""
+    logits = (q @ k.transpose(-2, -1)).float()
+    if cap is not None:
+        logits = cap * (logits / cap).tanh()
+    logits = (logits + bias).clamp(min=_LEAST)
+    return logits.softmax(-1).to(v) @ v, logits.logsumexp(-1)
+
+
+def _fuses(part: Part) -> bool:
+    """Whether torch has one kernel for both, which gives no gradient of the sums."""
+    q, k, v, _ = part
+    graded = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v))
+    return q.device.type == "cpu" and v.shape[-1] == q.shape[-1] and not graded
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """The same by the kernel of torch, which keeps no logits: a third of the time."""
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    mask = bias.to(q).expand(*bias.shape[:-2], q.shape[2], k.shape[2])
+    mixed, total = kernel(q, k, v, 0.0, False, attn_mask=mask, scale=1.0)
+    return mixed, total.where((mask > -math.inf).any(-1), _LEAST)
 
 
 def of_heads(x: Tensor, q: Tensor) -> Tensor:
@@ -316,11 +348,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None
 @torch.no_grad()
 def scores_at(network: Network, tokens: Tensor, positions: Tensor, keep: Keep) -> Tensor:
     """Scores of rows (rows, length) whose tokens stand at positions and see one another alone."""
-
-    def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return whole(network, layer, q, k, v, positions)
-
-    return network.scores(tokens, positions, keep, attend)
+    return network.scores(tokens, positions, keep, partial(whole, network, positions=positions))
 
 
 def losses(network: Network, tokens: Tensor, last: int) -> Tensor:

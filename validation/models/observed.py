@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from farfield.validation.models.layers import LayerOutline, Rotary
+from farfield.validation.models.outline import LayerOutline, Rotary
 from farfield.validation.optional import first_line
 
 SHORT, LONG = 6, 1 << 17
@@ -127,7 +127,7 @@ class _Watch:
     scaled: set[int] = field(default_factory=set)
     tokens: int = SHORT
     alike: bool = True
-    rotations: dict[Any, Any] = field(default_factory=dict)
+    rotations: dict[Any, tuple[Rotary, float, bool]] = field(default_factory=dict)
     layer: int | None = None
     attending: bool = False
 
@@ -174,10 +174,9 @@ class _Watch:
             raise NotObserved(f"{key.shape[1]} heads of keys do not divide {query.shape[1]} heads")
         if made is None and not more.get("is_causal", getattr(module, "is_causal", True)):
             made = _both
-        layer = getattr(module, "layer_idx", None)
         self.calls.append(
             _Call(
-                layer if isinstance(layer, int) else None,
+                layer_of(module),
                 query.shape[1],
                 key.shape[1],
                 query.shape[-1],
@@ -392,20 +391,19 @@ def _stops(layer: Any) -> int | None:
 def _hook(network: Any, watch: _Watch, stack: ExitStack) -> None:
     """Let a network tell a watch which layer runs, with which mask, and what turns."""
     homes, order = set(), 0
-    named = {name: module for name, module in network.named_modules() if _attends(module)}
+    named = {name: module for name, module in network.named_modules() if attends(module)}
     outer = {name for name in named if any(other.startswith(f"{name}.") for other in named)}
     for name, module in network.named_modules():
-        last = name.rpartition(".")[2]
-        layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
-        attends = name in named and name not in outer
-        if not isinstance(layer, int) and attends:
+        last, layer = name.rpartition(".")[2], layer_of(module)
+        innermost = name in named and name not in outer
+        if layer is None and innermost:
             layer, order = order, order + 1
-        if isinstance(layer, int):
+        if layer is not None:
             homes.add(sys.modules[type(module).__module__])
-            enter = functools.partial(_enter, watch, layer, attends)
+            enter = functools.partial(_enter, watch, layer, innermost)
             hook = module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
             stack.callback(hook.remove)
-        if attends:
+        if innermost:
             hook = module.register_forward_hook(lambda *_: setattr(watch, "attending", False))
             stack.callback(hook.remove)
         tensors = [name for name, x in vars(module).items() if isinstance(x, Tensor)]
@@ -426,7 +424,13 @@ def _hook(network: Any, watch: _Watch, stack: ExitStack) -> None:
                 stack.callback(setattr, home, name, given)
 
 
-def _attends(module: Any) -> bool:
+def layer_of(module: Any) -> int | None:
+    """The number, from 0, of the layer that a module of the library knows to be part of."""
+    number = getattr(module, "layer_idx", getattr(module, "layer_id", None))
+    return number if isinstance(number, int) else None
+
+
+def attends(module: Any) -> bool:
     """Whether a module is an attention that is handed a mask."""
     named = "ttention" in type(module).__name__ or "Attn" in type(module).__name__
     return named and "attention_mask" in inspect.signature(module.forward).parameters
@@ -580,7 +584,7 @@ def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] 
             if call
             else cached // (2 * keys) or getattr(config, "hidden_size", 0) // asked
         )
-        rotation, known = _rotation(config, watch, of, call)
+        rotation, turned, known = _rotation(config, watch, of, call)
         limit = math.inf if stops is None else stops
         layer = LayerOutline(
             width=width,
@@ -599,7 +603,7 @@ def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] 
             rotation=rotation,
             sink=bool(call and call.sink),
             cap=call.cap if call else None,
-            scale=_scale(config, watch, of, call),
+            scale=_rounded(turned * _factor(call)),
             observed=view is not None and known,
         )
         grows = "a function of i" if of in watch.scaled else ""
@@ -611,7 +615,7 @@ def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] 
 def _own_pattern(network: Any, layer: int) -> tuple[int | None, bool, bool] | None:
     """What an attention lets a query see by a table of its own; None where it has none."""
     for module in network.modules():
-        if layer not in (getattr(module, "layer_idx", None), getattr(module, "layer_id", None)):
+        if layer_of(module) != layer:
             continue
         for name, table in module.named_buffers(recurse=False):
             square = table.dim() > 1 and table.shape[-1] == table.shape[-2] > 1
@@ -680,18 +684,19 @@ def _angles(module: Any, kind: str) -> tuple[list[float], float] | None:
 
 def _rotation(
     config: Any, watch: _Watch, layer: int, call: _Call | None
-) -> tuple[Rotary | None, bool]:
-    """How a layer turns its queries, and whether that was observed."""
+) -> tuple[Rotary | None, float, bool]:
+    """How a layer turns its queries, what that multiplies its logits with, and whether it was
+    observed."""
     if layer not in watch.turned:
-        return None, True
+        return None, 1.0, True
     source = _source(config, watch, layer)
     key = (id(source[0]), source[1], None if call is None else call.scaling) if source else None
     if key in watch.rotations:
-        return watch.rotations[key], True
+        return watch.rotations[key]
     found = _angles(*source) if source else None
     size = getattr(config, "rotary_dim", None)
     if found is None:
-        return (Rotary(size, 10_000.0) if size else None), False
+        return (Rotary(size, 10_000.0) if size else None), 1.0, False
     angles, scaling = found
     if not all(map(math.isfinite, angles)):
         raise NotObserved("the angles of its rotation are not finite")
@@ -708,13 +713,11 @@ def _rotation(
     longest = getattr(config, "max_position_embeddings", None)
     original = rope.get("original_max_position_embeddings") or longest
     factor = rope.get("factor") or (longest / original if longest and original else 1.0)
-    scale = scaling**2
-    if "mscale_all_dim" in rope and call is not None and call.scaling:
-        scale *= call.scaling * math.sqrt(call.size)
+    scale = scaling**2 * (_factor(call) if "mscale_all_dim" in rope else 1.0)
     note = SCALINGS.get(kind, "the angles are rescaled").format(factor=factor, original=original)
     made = Rotary(2 * len(turning), base, kind, _rounded(scale), note)
-    watch.rotations[key] = made
-    return made, True
+    watch.rotations[key] = made, scaling**2, True
+    return watch.rotations[key]
 
 
 SCALINGS = {
@@ -733,15 +736,10 @@ def _rounded(scale: float) -> float:
     return 1.0 if abs(scale - 1) < 1e-6 else scale
 
 
-def _scale(config: Any, watch: _Watch, layer: int, call: _Call | None) -> float:
-    """What logits are multiplied by beside 1/sqrt(head size); 1 where that was not seen."""
-    scale = 1.0
-    if layer in watch.turned and (source := _source(config, watch, layer)):
-        found = _angles(*source)
-        scale = found[1] ** 2 if found else 1.0
-    if call is not None and call.scaling:
-        scale *= call.scaling * math.sqrt(call.size)
-    return _rounded(scale)
+def _factor(call: _Call | None) -> float:
+    """What an attention multiplies logits with beside 1/sqrt(head size); 1 where that was not
+    seen."""
+    return call.scaling * math.sqrt(call.size) if call and call.scaling else 1.0
 
 
 def _temper(config: Any, layer: LayerOutline) -> str:

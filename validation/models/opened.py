@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.errors import InputError, refuse
@@ -28,11 +28,12 @@ from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
 from farfield.validation.models.configuration import quiet, transformers
 from farfield.validation.models.gguf_files import gguf_network
-from farfield.validation.models.layers import RUN, ModelOutline
-from farfield.validation.models.library import LibraryNetwork, rotations
+from farfield.validation.models.library_network import LibraryNetwork, rotations
 from farfield.validation.models.network import Network, TrainedNetwork, whole
+from farfield.validation.models.observed import attends, layer_of
+from farfield.validation.models.outline import RUN, ModelOutline
 from farfield.validation.models.repairs import Repair, Repaired
-from farfield.validation.models.streamed import held, skeleton, streamed
+from farfield.validation.models.streamed import blocks, held, skeleton, streamed
 from farfield.validation.models.weights import require_finite, require_weights
 from farfield.validation.optional import first_line
 
@@ -99,8 +100,7 @@ class Opened:
         self.attentions = dict(_attentions(network, model))
         for module in self.attentions.values():
             module.register_forward_pre_hook(self._narrowed, with_kwargs=True, prepend=True)
-        lists = (m for m in network.modules() if isinstance(m, nn.ModuleList))
-        for block in next(([*m] for m in lists if len(m) == len(model.layers)), []):
+        for block in blocks(network, len(model.layers)):
             block.forward = functools.partial(self._sparing, block.forward)
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -146,16 +146,13 @@ class Opened:
             f"model {self.model.name!r} ({self.model.kind}) turns no queries, so positions in the "
             "cache mean nothing; accepted: positions 'text'",
         )
-        held = Repair(window=view.window, sinks=view.sinks, in_cache=True)
+        cached = Repair(window=view.window, sinks=view.sinks, in_cache=True)
         try:
-            network, at = Repaired(self.apart, held), torch.arange(embedded.shape[1])
+            network, at = Repaired(self.apart, cached), torch.arange(embedded.shape[1])
         except InputError as error:
             why = str(error).partition("; accepted")[0]
             raise InputError(f"{why}; accepted: positions 'text'") from None
-
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return whole(network, layer, q, k, v, at)
-
+        attend = functools.partial(whole, network, positions=at)
         return network.scores(embedded, at, last or len(at), attend)
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -275,13 +272,10 @@ def _no_hook(model: ModelOutline) -> InputError:
 
 def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
     """The innermost attention of each layer that attends, by the layer's number from 0."""
+    attending = {k for k, layer in enumerate(model.layers) if layer.attends}
     for module in network.modules():
-        layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
-        named = "ttention" in type(module).__name__ or "Attn" in type(module).__name__
-        takes = "attention_mask" in inspect.signature(module.forward).parameters
-        attention = named and takes and isinstance(layer, int) and layer < len(model.layers)
-        if attention and model.layers[int(layer or 0)].attends:
-            yield int(layer or 0), module
+        if attends(module) and (layer := layer_of(module)) in attending:
+            yield layer, module
 
 
 # -- loading -------------------------------------------------------------------------------------

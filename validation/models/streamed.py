@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.configuration import library_config, quiet, transformers
 from farfield.validation.models.gguf_files import gguf_config, gguf_tensors
-from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.weights import require_finite, require_weights
-from farfield.validation.optional import library
+from farfield.validation.models.outline import ModelOutline
+from farfield.validation.models.weights import reader, require_finite
 
 Read = Callable[[str], "Tensor | None"]
 """A tensor by the library's name; None where the file has none."""
@@ -75,7 +74,7 @@ def streamed(
 
     Raises:
         InputError: no list of its layers; tables that the library does not make again; as
-            `require_weights`; a tensor that is missing, misshapen or not finite.
+            `weights.reader`; a tensor that is missing, misshapen or not finite.
     """
     layers, place = blocks(network, len(model.layers)), device or torch.device("cpu")
     start, accepted = f"model {model.name!r} does not fit into memory, and", "more memory"
@@ -89,7 +88,9 @@ def streamed(
                 )
                 made: Any = type(child)(child.config)
                 setattr(parent, name, made.to(place))
-    read = _finite(model, _reader(model, network, kind))
+    packed = model.path.suffix == ".gguf"
+    prefix = f"{network.base_model_prefix}."
+    read = _finite(model, gguf_tensors(model, network, kind) if packed else reader(model, prefix))
     load = functools.partial(_loaded, model, read, kind, place)
     names = {id(x): name for name, x in network.named_parameters()}
     inside = {id(x) for layer in layers for x in layer.parameters()}
@@ -153,22 +154,3 @@ def _finite(model: ModelOutline, read: Read) -> Read:
         return weight
 
     return checked
-
-
-def _reader(model: ModelOutline, network: Any, kind: torch.dtype) -> Read:
-    """Reads a tensor from its file, which is closed again, so that its pages are given up."""
-    if model.path.suffix == ".gguf":
-        return gguf_tensors(model, network, kind)
-    stored = require_weights(model)
-    prefix = f"{network.base_model_prefix}."
-
-    def read(name: str) -> Tensor | None:
-        tried = (name, name.removeprefix(prefix), prefix + name)
-        match = next((n for n in tried if n in stored), None)
-        if match is None:
-            return None
-        with library("safetensors", "weights", "hf").safe_open(stored[match], "pt") as file:
-            tensor: Tensor = file.get_tensor(match)
-            return tensor
-
-    return read

@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.configuration import read_json
-from farfield.validation.models.layers import RUN, ModelOutline
-from farfield.validation.optional import first_line, library, require
+from farfield.validation.models.outline import RUN, ModelOutline
+from farfield.validation.optional import first_line, library
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _INDEX_BYTES = 32 << 20
@@ -108,40 +109,29 @@ def _names(model: ModelOutline, file: Path) -> set[str]:
         ) from None
 
 
-def reader(model: ModelOutline) -> Callable[[str], np.ndarray | None]:
-    """Reads tensors in float64 by the names of the library; None where there is no such tensor.
+def reader(model: ModelOutline, prefix: str = "") -> Callable[[str], Tensor | None]:
+    """Reads tensors by the names of the library, as their files have them; None where there is no
+    such tensor. A file is closed again after each, so that its pages are given up.
 
-    Files name the language model within a larger one, or leave the first part of a name out; those
-    names are tried too.
+    Args:
+        model: of a folder.
+        prefix: of names, which files have or leave out.
 
     Raises:
-        InputError: as `require_weights`; a tensor is not in floating point or not finite.
+        InputError: as `require_weights`; a tensor is not in floating point.
     """
     stored = require_weights(model)
 
-    def read(name: str) -> np.ndarray | None:
-        rest = name.partition(".")[2]
-        tried = (name, rest, f"language_model.{name}", f"model.language_model.{rest}")
+    def read(name: str) -> Tensor | None:
+        tried = (name, name.removeprefix(prefix), prefix + name)
         match = next((n for n in tried if n in stored), None)
-        return None if match is None else _tensor(model, stored[match], match)
+        if match is None:
+            return None
+        with library("safetensors", "weights", "hf").safe_open(stored[match], "pt") as file:
+            tensor: Tensor = file.get_tensor(match)
+        if not tensor.is_floating_point() or tensor.dtype.itemsize < 2:
+            what = f"has {match!r:.60} in {tensor.dtype}, quantised"
+            raise _wrong(model, what, "weights in floating point")
+        return tensor
 
     return read
-
-
-def _tensor(model: ModelOutline, file: Path, name: str) -> np.ndarray:
-    safetensors = library("safetensors", "weights", "hf")
-    with safetensors.safe_open(file, "numpy") as opened:
-        kind = opened.get_slice(name).get_dtype()
-        if kind in ("F64", "F32", "F16"):
-            wide = opened.get_tensor(name).astype(np.float64)
-        elif kind == "BF16":  # NumPy has no such type
-            require("torch", "a weight in bfloat16", "hf")
-            with safetensors.safe_open(file, "pt") as again:
-                wide = again.get_tensor(name).double().numpy()
-        else:
-            raise _wrong(
-                model, f"has {name!r:.60} in {kind!r}, quantised", "weights in floating point"
-            )
-    if not np.isfinite(wide).all():
-        raise _wrong(model, f"has {name!r:.60} with NaN or infinity", "finite weights")
-    return np.asarray(wide)

@@ -29,6 +29,8 @@ from farfield.validation.study.prediction import Prediction
 from farfield.validation.table_cells import size_text
 
 PLACE_EPS = ("1/10", "1/1000", "1e-6", "1e-12")
+LONG = 200
+"""Letters of a formula from which on the name of an encoding says more."""
 REFERENCES = Path(__file__).with_name("references.csv")
 
 
@@ -72,7 +74,7 @@ class Place(Result):
         rows = [
             (
                 StyledWord(r.name, "strong") if r.asked else r.name,
-                r.bias if len(r.bias) < 60 else "…",
+                r.bias if len(r.bias) < LONG else "",
                 r.verdict,
                 *(size_text(x, r.verdict is Verdict.DIVERGES) for x in r.receptive_fields),
             )
@@ -114,7 +116,7 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
     >>> [r.name for r in place([predict(encoding("-n/3"))]).ranks][:3]
     ['ALiBi, slope 1/2', 'window of 64', '-n/3']
     """
-    ranks = [_rank(p.name, p.encoding, asked=True) for p in predictions if p.row_fields]
+    ranks = [_rank(p.name, p.encoding, asked=True) for p in predictions if p.drawable]
     if not ranks:
         return None
     return Place(tuple(sorted([*ranks, *ranked_references()], key=_weight)))

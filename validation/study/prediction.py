@@ -80,6 +80,11 @@ class Prediction(Result):
     missing: str = ""
 
     @property
+    def drawable(self) -> bool:
+        """Whether it is a bias with values at every distance, which can be drawn and ranked."""
+        return bool(self.row_fields) and self.encoding.seen is None
+
+    @property
     def windowless(self) -> bool:
         """Whether no head has a certified window, since every series diverges."""
         heads = self.convergence.heads or (self.convergence,)
@@ -98,11 +103,17 @@ class Prediction(Result):
         """The verdict, the field beside the training rows with what models lost, and the reach."""
         verdict = dataclasses.replace(self.convergence, subject=self.name).blocks()[0]
         beside = self.beside.blocks() if self.beside else ()
-        reach = [dataclasses.replace(a, subject=self.name).blocks()[0] for a in self.reaches[:1]]
-        return (verdict, *beside, *reach)
+        seen = self.encoding.seen is not None
+        fields = [f for f in self.row_fields if seen and f.eps == sympy.Rational(BESIDE)]
+        numbers = [*fields, *self.reaches[:1]]
+        said = [dataclasses.replace(a, subject=self.name).blocks()[0] for a in numbers]
+        return (verdict, *beside, *said)
 
     def numbers(self) -> tuple[Any, ...]:
         """Name, verdict, TRF(1/100), leak and window: a line beside other encodings."""
+        if self.encoding.seen is not None:
+            tokens = f"{field_text(self.row_fields[1])} in rows of {self.row_length}"
+            return self.name, self.convergence.verdict, tokens, "", ""
         field = self.receptive_fields[1] if self.receptive_fields else None
         window = count(self.windows[0].width) if self.windows else "none"
         diverges = self.convergence.verdict is Verdict.DIVERGES
@@ -147,11 +158,25 @@ class Prediction(Result):
             near = f"{len(g.nearest)} nearest trained cases, {'' if g.near else 'not '}near"
             why = near if g.reason is None else str(g.reason)
             yield "perplexity ratio, others", f"{g.trained} to {g.tested}", value, why, g.label
-        if self.windowless:
+        if self.windowless and self.encoding.seen is None:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
             detail = _detail(w, [count(h.width) for h in w.heads])
             yield "certified window", f"error ≤ {w.error}", count(w.width), *detail
+
+
+def _in_the_rows_seen(
+    base: Prediction, length: int, eps: Sequence[str], tested: Sequence[int]
+) -> Prediction:
+    """Of a bias that is known in rows of `length` keys alone: its numbers in such rows."""
+    subject, rows = base.encoding, [n for n in tested if n <= length]
+    return dataclasses.replace(
+        base,
+        row_length=length,
+        row_fields=theoretical_receptive_field(subject, list(eps), length=length),
+        reaches=(reach(subject, ADVANTAGE, length=length),),
+        leaks=tuple(leak(subject, base.trained, n) for n in rows if n > base.trained),
+    )
 
 
 def _of_row(length: int | None) -> str:
@@ -208,9 +233,10 @@ def predict(
         row_length=row_length,
         layers=layers,
     )
+    if subject.seen is not None:
+        return _in_the_rows_seen(base, subject.seen.distance + 1, eps, tested)
     if not subject.biases or subject.bca is not None:
         why = "Receptive field and leak are defined for additive biases only"
-        why = why if subject.seen is None else f"{subject.out_of_scope}"
         return dataclasses.replace(base, missing=why)
     if subject.free:
         wanted = ", ".join(p.name for p in subject.free[:4])

@@ -30,7 +30,7 @@ def holds(condition, values):
     return bool(eval(condition, relations, {k: sympy.Rational(v) for k, v in values.items()}))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("part", range(8))
 def test_verdicts_derived_by_hand(part):
     for row in ROWS[part::8]:

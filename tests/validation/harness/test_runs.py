@@ -4,6 +4,7 @@ import contextlib
 import errno
 import multiprocessing
 import os
+import resource
 import signal
 import time
 from concurrent.futures import Future
@@ -14,9 +15,10 @@ import pytest
 from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import measure
 from farfield.validation.harness import runs as module
-from farfield.validation.harness.runs import job_of, listed, load, local, run, sweep
+from farfield.validation.harness.runs import job_of, listed, load, local, rows_of, run, sweep
 from farfield.validation.harness.settings import Plan, settle
 from farfield.validation.harness.train import read_tensors, write_tensors
+from farfield.validation.inventory import summary
 
 MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
 
@@ -133,6 +135,39 @@ def test_a_full_disk_stops_the_run_with_the_path_and_keeps_what_was_finished(
     assert {p: p.read_bytes() for p in before} == before
 
 
+@pytest.fixture
+def small_disk():
+    """No file gets longer than 64 KiB meanwhile; it is refused as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_fills_midway_ends_one_run_in_a_line(asked, tmp_path, small_disk):
+    small, large = asked.but(width=16, steps=3), asked.but(steps=3)
+    runs = [small, large, small.but(seed=1)]
+    done = local(runs, str(tmp_path), device="cpu", workers=1, progress=lambda *told: None)
+    swept = sweep(done, 3)
+    ((_, why),) = swept.failed
+    assert len(swept.finished) == 2 and "\n" not in why
+    assert "weights.safetensors' cannot be written: File too large; accepted: a folder" in why
+    assert not [*tmp_path.rglob(".partial*")]
+    (failed,) = tmp_path.glob("*/failure.txt")
+    assert failed.read_text().startswith(why)
+    assert not [path for path in failed.parent.iterdir() if "safetensors" in path.name]
+
+
+def test_a_folder_that_cannot_be_made_is_a_line_of_that_run(asked, tmp_path, monkeypatch):
+    def full(self, *given):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path))
+
+    monkeypatch.setattr(module.FileLock, "acquire", full)
+    why = module.attempt(asked, str(tmp_path), "cpu")
+    assert why.startswith(f"{tmp_path}: No space left on device; accepted: a disk that has space")
+    assert "farfield's own code" not in why
+
+
 def test_a_measurement_that_breaks_a_bound_is_not_kept(asked, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "SLACK", -50.0)
     with pytest.raises(InputError, match="comparisons break bounds that hold for every model"):
@@ -151,7 +186,7 @@ def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
     alone = run(runs[0], tmp_path / "alone", device="cpu")
     (found,) = (rows for rows in swept.finished if rows[0]["label"] == "alibi")
     assert [{**r, "seconds": 0} for r in found] == [{**r, "seconds": 0} for r in alone]
-    assert [(x.run.name, x.state, x.step) for x in listed(tmp_path)] == [
+    assert sorted((x.run.name, x.state, x.step) for x in listed(tmp_path)) == [
         ("alibi", "finished", 30),
         ("nope", "finished", 30),
     ]
@@ -198,7 +233,7 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_rows(engine, text, tmp_path)
                 os.killpg(process.pid, signal.SIGKILL)  # and all that it has started
         process.join()
     assert process.exitcode == 0
-    runs = module.listed(folder)
+    runs = [*module.listed(folder)]
     assert [x.state for x in runs] == ["finished"] * 2
     for at, one in enumerate(runs):
         rows = [{**r, "seconds": 0} for r in run(one.run, tmp_path / "alone", device="cpu")]
@@ -234,7 +269,19 @@ def test_listing_tells_how_far_an_unfinished_run_is(asked, tmp_path):
         run(asked, tmp_path, every=0, progress=kill)
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
     with pytest.raises(InputError, match="does not exist"):
-        listed(tmp_path / "none")
+        next(listed(tmp_path / "none"))
+
+
+def test_listing_reads_no_settings_of_finished_runs(asked, tmp_path, monkeypatch):
+    """And of their rows those alone that it shows."""
+    rows = run(asked, tmp_path)
+    monkeypatch.setattr(module, "asked_of", None)
+    (one,) = listed(tmp_path)
+    assert (one.key, one.state, one.note) == (rows[0]["run"], "finished", "")
+    assert rows_of(one.home) == rows
+    some = rows_of(one.home, "training", "last token")
+    assert some == [r for r in rows if r["protocol"] in ("training", "last token")]
+    assert summary(some) == summary(rows) and len(some) < len(rows)
 
 
 BROKEN = """

@@ -44,6 +44,11 @@ def test_a_training_tells_how_far_it_is_and_what_was_measured(run, text, tmp_pat
     listed = json.loads(out)["runs"]
     assert {one["key"] for one in listed} == {one["lines"][0]["run"] for one in again}
     assert all(one["state"] == "finished" and one["steps"] == 30 for one in listed)
+    assert [one["label"] for one in listed] == ["-n/4", "rope"]
+    (_, shown, _) = run(
+        "runs", again[0]["lines"][0]["run"][:9], "--runs", tmp_path / "runs", "--json"
+    )
+    assert json.loads(shown) == again[0]
 
 
 def test_each_setting_is_an_option(run, text, tmp_path):

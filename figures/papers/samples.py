@@ -12,13 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars
-from polars import DataFrame, col
+from polars import DataFrame, col, concat
 
-from farfield.theory.encodings import Encoding
+from farfield.figures.style import spoken
+from farfield.theory.answers.notation import listed
+from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.head_lists import notation
+from farfield.validation.encoding_labels import options_of
 from farfield.validation.harness.mechanism import fitted
-from farfield.validation.labels import options_of
 from farfield.validation.results import LAST, SETTING, WHOLE
+from farfield.validation.uniform_guess import BYTES, uniform_guess
 
 MODE = " + "
 BCA = f"{MODE}BCA"
@@ -82,12 +85,37 @@ def settings(
     return sorted(known, key=lambda samples: (-len(samples), first(samples)["trained"]))
 
 
+def own(table: DataFrame, found: Mapping[str, DataFrame], shorter: bool) -> dict[str, DataFrame]:
+    """The samples of a user's own encodings in the setting of those that were found, by label."""
+    line = first(found)
+    same = table.filter(experiment="runs", **{column: line[column] for column in SETTING})
+    rest = same.join(concat(found.values()).select(RUN), on=RUN, how="anti", maintain_order="left")
+    names = rest["label"].unique(maintain_order=True)
+    labels = [label for label in names if label.partition(" ")[0] not in CATALOGUE]
+    each = {label: _measured(rest.filter(label=label), "", shorter) for label in labels}
+    return {label: sample for label, sample in each.items() if not sample.is_empty()}
+
+
+def not_learned(table: DataFrame) -> str:
+    """A warning that names the models that predict bytes hardly better than a uniform guess."""
+    home = table.filter(col("length") == col("trained"), protocol=LAST)
+    texts = home.filter(~col("text").str.ends_with(".npy"))  # those of tokens have more symbols
+    worst = texts.group_by("label", maintain_order=True).agg(col("nats").max())
+    names = [spoken(label) for label, nats in worst.iter_rows() if uniform_guess(nats, BYTES)]
+    few = f"Not learned, or hardly: {listed(names)}; their perplexities say nothing of an encoding."
+    return few * bool(names)
+
+
 def _sample(group: DataFrame, label: str, shorter: bool) -> DataFrame:
     base, _, mode = label.partition(MODE)
     named = col("label") == base
     if (group["experiment"] == "runs").any():
         named = named | _written(base, int(group["heads"][0]))
-    rows = group.filter(named)
+    return _measured(group.filter(named), mode, shorter)
+
+
+def _measured(rows: DataFrame, mode: str, shorter: bool) -> DataFrame:
+    """The lines of the models of one label that were measured in a mode at lengths that count."""
     beyond = col("length") < col("trained") if shorter else col("length") > col("trained")
     lines = rows.filter((col("mask") == mode) & col("protocol").is_in(PERPLEXITIES) & beyond)
     runs = lines.unique("seed", keep="first", maintain_order=True).sort("seed").select(RUN)
@@ -109,15 +137,10 @@ def conditions(found: Iterable[tuple[str, DataFrame]]) -> str:
     samples = list(found)
     line = samples[0][1].row(0, named=True)
     lengths = sorted({int(sample["trained"][0]) for _, sample in samples})
-    by_seeds: dict[tuple[int, ...], list[str]] = {}
-    for label, sample in samples:
-        name = label if len(lengths) == 1 else f"{label} ({sample['trained'][0]})"
-        by_seeds.setdefault(tuple(sample["seed"].unique().sort()), []).append(name)
-    by_seed = {f"seed{'s' * (len(k) > 1)} {', '.join(map(str, k))}": v for k, v in by_seeds.items()}
-    many = "; ".join(f"{seeds}: {', '.join(v)}" for seeds, v in by_seed.items())
-    if len(by_seeds) == 1:
-        ((seeds,), (labels,)) = by_seeds, by_seed
-        many = labels if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
+    counts = sorted({sample["seed"].n_unique() for _, sample in samples})
+    many = f"{' or '.join(map(str, counts))} seeds each"
+    if counts == [1]:
+        many = "one seed, so no spread"
     return (
         f"Measured: preset {line['preset']}, {line['layers']} layers, {line['width']} wide, "
         f"{line['heads']} heads, {line['steps']} steps of {line['batch'] * line['trained']} "

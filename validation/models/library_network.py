@@ -19,8 +19,15 @@ from torch import Tensor, nn
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.encodings import Encoding
-from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.network import Attend, DistanceTable, Grouped, Keep, kept, whole
+from farfield.validation.models.network import (
+    Attend,
+    DistanceTable,
+    Grouped,
+    Keep,
+    kept,
+    scores_at,
+)
+from farfield.validation.models.outline import ModelOutline
 from farfield.validation.optional import library
 
 HOOK = "farfield_far"
@@ -84,17 +91,11 @@ class LibraryNetwork:
         """Compare a short row, placed further on, with the library's own."""
         at = torch.arange(12)
         tokens = 7919 * (at[None] + 1) % self.model.vocabulary  # the first ones may be special
-        asked = set[int]()
-
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            asked.add(layer)
-            return whole(self, layer, q, k, v, at)
-
+        here = scores_at(self, tokens, at, 12)
         with torch.no_grad():
-            here = self.scores(tokens, at, 12, attend)
             own = self.network(tokens.to(self.device), use_cache=False).logits
         refuse(
-            len(asked) < self.depth or _apart(here, own) > CLOSE[own.dtype],
+            len(self.scaling) < self.depth or _apart(here, own) > CLOSE[own.dtype],
             f"model {self.model.name!r} ({self.model.kind}) has an attention that is not known "
             "here; accepted are models that ask the library's attention hook",
         )

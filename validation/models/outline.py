@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from farfield.theory.answers.number import count
 
 if TYPE_CHECKING:
     from farfield.theory.encodings import Encoding
+
+T = TypeVar("T")
 
 RUN = "farfield"
 """The type of a folder that holds a run."""
@@ -121,6 +123,18 @@ class LayerOutline:
             return "-"
         keys = "" if self.key_heads == self.heads else f", {self.key_heads} for keys"
         return f"{self.heads} of size {self.head_size}{keys}"
+
+
+def alike(layers: Sequence[LayerOutline], kind: Callable[[LayerOutline], T]) -> dict[T, list[int]]:
+    """The numbers, from 1, of layers that are of one kind.
+
+    >>> alike([LayerOutline(width=8), LayerOutline(), LayerOutline(width=8)], lambda x: x.width)
+    {8: [1, 3], None: [2]}
+    """
+    numbers: dict[T, list[int]] = {}
+    for at, layer in enumerate(layers, 1):
+        numbers.setdefault(kind(layer), []).append(at)
+    return numbers
 
 
 def keys_text(value: float | None) -> str:

@@ -17,11 +17,12 @@ from polars import DataFrame, col, concat
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, NoResults, told
-from farfield.figures.samples import (
+from farfield.figures.papers.samples import (
     MODE,
     command,
     conditions,
     first,
+    own,
     settings,
     subject,
 )
@@ -30,6 +31,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Table
 from farfield.theory.answers.notation import listed
 from farfield.theory.convergence import Verdict, check_convergence
+from farfield.theory.encodings import encoding
 from farfield.validation.papers.tables import PrintedNumber, curve, table
 from farfield.validation.results import LAST, TOLERANCE, WHOLE, by_seed, perplexities
 
@@ -37,6 +39,8 @@ JUMP, WITHIN = "gradient_jump_position", "cumulative_gradient_most_recent_512"
 """What [C] prints of gradients."""
 STEP = 4
 """Tokens, of the gradient by token."""
+OWN = 4
+"""A user's own encodings that are drawn beside those of a printed figure."""
 Values = Mapping[Any, Mapping[int, float]]
 """A measured quantity by x and seed."""
 
@@ -44,8 +48,8 @@ Values = Mapping[Any, Mapping[int, float]]
 def samples(
     table: DataFrame, wanted: Sequence[str], figure: str, *, shorter: bool = False
 ) -> tuple[dict[str, DataFrame], str]:
-    """The wanted samples of the one setting that has the most of them, and what must be said of
-    them: how they were trained, and which are not among the results.
+    """The wanted samples of the one setting that has the most of them, with a few of a user's own
+    runs, and what must be said of them: how they were trained, and which are not among the results.
 
     Args:
         table: results.
@@ -66,10 +70,13 @@ def samples(
             f"no runs of {', '.join(wanted)}{' on shorter rows' * shorter}; to make them: "
             f"{made}; `farfield figures {figure} --runs runs`"
         )
-    setting = found[0]
+    more = own(table, found[0], shorter)
+    setting = found[0] | dict([*more.items()][:OWN])
     absent = [w for w in wanted if w not in setting]
     lacking = "; ".join(dict.fromkeys(commands[w] for w in absent))
     lack = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
+    rest = [*more][OWN:]
+    lack += f" Among the runs too, not drawn: {listed(rest)}." * bool(rest)
     several = any(s["seed"].n_unique() > 1 for s in setting.values()) and not shorter
     bands = " Lines are means over seeds, bands from the least to the greatest." * several
     return setting, conditions(setting.items()) + bands + lack
@@ -80,10 +87,12 @@ def verdict_of(label: str) -> Verdict | None:
     """The verdict on the series of an encoding; with a window or blockwise attention its support is
     bounded, so that it converges."""
     base, _, mode = label.partition(MODE)
-    if mode:
+    if mode.startswith(("BCA", "window")):
         return Verdict.CONVERGES
-    with suppress(InputError):  # a run of a formula of one's own
+    with suppress(InputError):
         return check_convergence(subject(base)).verdict
+    with suppress(InputError):  # a run of a formula of one's own; a module has none
+        return check_convergence(encoding(label)).verdict
     return None
 
 

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from sympy import Expr
 
 from farfield.figures.charts import Named, Panel, charted
-from farfield.figures.exhibit import Data
-from farfield.figures.style import COLOURS, FORMATS, INK, LINES, NO, YES, rendered, svg
+from farfield.figures.exhibit import Data, saved
+from farfield.figures.style import COLOURS, INK, LINES, svg
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.leak import leak
@@ -25,14 +25,11 @@ from farfield.numerics.questions import resolve
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
-from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note
+from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import listed, shortened, words
 from farfield.theory.answers.number import decimal, inside, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
-from farfield.theory.encodings.inspection import DRAWN, BiasInspection
-from farfield.theory.encodings.recognition import visible
-from farfield.theory.files import write
 from farfield.theory.skipped import defined
 from farfield.theory.values import tabulate
 
@@ -84,7 +81,7 @@ class Plot(Result):
         Raises:
             InputError: another ending, or a file that cannot be written.
         """
-        table = Data(Point._fields, self.data).csv()
+        table = Data(Point._fields, self.data)
         return saved(self.figure, path, table, f"plot-{self.what}", self._said())
 
     def blocks(self) -> Sequence[Block]:
@@ -105,73 +102,6 @@ class Plot(Result):
 
     def _repr_html_(self) -> str:
         return svg(self.figure, f"plot-{self.what}")
-
-
-def curve_of(answer: Result) -> Figure:
-    """The first curve among the blocks of an answer.
-
-    Raises:
-        InputError: it has none.
-    """
-    curve = next((block for block in answer.blocks() if isinstance(block, Curve)), None)
-    if curve is None:
-        kind = type(answer).__name__
-        raise InputError(f"a {kind} has no curve; accepted: farfield.plot(FORMULA, what=...)")
-    lines = [
-        Named(line.name, line.x, line.y, _ink(line, place), told=line.told)
-        for place, line in enumerate(curve.lines)
-    ]
-    axes: dict[str, Any] = {"xlabel": curve.x_name, "ylabel": curve.y_name, "title": curve.title}
-    axes |= {f"{axis}scale": "log" for axis in "xy" if getattr(curve, f"log_{axis}")}
-    if curve.frame is not None:
-        axes["ylim"] = curve.frame
-    posts, marks = ([at for _, at in named] for named in (curve.posts, curve.marks))
-    return charted(4.2, Panel(lines, axes, upright=posts, level=marks), width=WIDTH)
-
-
-def _ink(line: Line, place: int) -> str:
-    """The colour of a line: its verdict's, its place's in the palette, or the next one's."""
-    if isinstance(line.colour, str):
-        return {"converges": YES, "diverges": NO}.get(line.colour, INK)
-    return COLOURS[(place if line.colour is None else line.colour) % len(COLOURS)]
-
-
-def saved(
-    figure: Figure, path: str | os.PathLike[str], table: str, name: str, description: str
-) -> tuple[Path, Path]:
-    """A figure as a file of the kind that its ending names, with its data as CSV beside it.
-
-    Raises:
-        InputError: another ending, or a file that cannot be written.
-    """
-    place = Path(path)
-    kind = place.suffix.lower().lstrip(".")
-    if kind not in FORMATS:
-        raise InputError(f"{str(path)!r}: accepted are names that end with .{', .'.join(FORMATS)}")
-    write(place, rendered(figure, kind, name, description))
-    write(place.with_suffix(".csv"), table.encode())
-    return place, place.with_suffix(".csv")
-
-
-def save_inspection(found: BiasInspection, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Draw the biases that an inspection saw, where they mask nothing, with their data as CSV.
-
-    Raises:
-        InputError: as `saved`.
-    """
-    lines, rows = [], []
-    for h, values in enumerate(found.table[:, :DRAWN], 1):
-        at = np.flatnonzero(visible(values))
-        fade = 1 - 0.6 * (h - 1) / max(found.heads - 1, 1)
-        look = {"alpha": fade, "marker": "" if len(at) == at[-1] + 1 else "."}
-        lines.append(
-            Named(f"head {h}", at, values[at], COLOURS[0], look, told=h in (1, found.heads))
-        )
-        rows += [(h, int(d), float(values[d])) for d in at]
-    axes = {"xlabel": "distance in tokens", "ylabel": "bias in nats", "title": found.subject}
-    figure = charted(4.2, Panel(lines, axes), width=WIDTH)
-    table = Data(("head", "distance", "bias"), tuple(rows)).csv()
-    return saved(figure, path, table, "bias", f"{found.subject}: {found.findings[0]}.")
 
 
 @dataclass(frozen=True)
@@ -297,7 +227,7 @@ def plot(
     if what == "frontier":
         return _frontier(formulas, last, advantage, trained)
     goal = inside(eps, "eps", "(0, 1)")
-    subjects = [_drawable(f) for f in formulas]
+    subjects = [resolve(f, {}) for f in formulas]
     if sum(s.num_heads for s in subjects) > MAX_LINES:
         raise InputError(f"more than {MAX_LINES} heads; accepted are fewer formulas, or heads=8")
     kind, data, missing = KINDS[what], list[Point](), list[tuple[str, str]]()
@@ -305,8 +235,11 @@ def plot(
     for k, (name, subject) in enumerate(zip(names, subjects, strict=True)):
         if notice is not None:
             notice(shortened(name, 40), k, len(subjects))
-        for h in range(1, subject.num_heads + 1):
-            points = kind.points(subject.head(h), last, Fraction(int(goal.p), int(goal.q)))
+        shown, end = _as_far_as_seen(subject, what, last)
+        if not shown.biases:
+            missing.append((name, str(shown.out_of_scope)))
+        for h, bias in enumerate(shown.biases, 1):
+            points = kind.points(bias, end, Fraction(int(goal.p), int(goal.q)))
             found = [Point(name, h, x, y) for x, y in points]
             data += found
             if not found and name not in dict(missing):
@@ -355,11 +288,13 @@ def _frontier(formulas: Sequence[Any], length: int, advantage: Any, trained: Any
     return Plot("frontier", x_name, y_name, tuple(data), tuple(missing), figure)
 
 
-def _drawable(formula: Any) -> Encoding:
-    found = resolve(formula, {})
-    if not found.biases:
-        raise InputError(f"{shortened(found.name, 60)} is no bias to draw: {found.out_of_scope}")
-    return found
+def _as_far_as_seen(subject: Encoding, what: str, last: int) -> tuple[Encoding, int]:
+    """An encoding with the biases that a quantity asks for, and the row that it is drawn for: the
+    values of a tabulated one end where nobody has seen it."""
+    end = last
+    if subject.seen is not None and what in ("bias", "weights"):
+        end = min(last, subject.seen.distance + 1)
+    return subject.row(end if what in ("bias", "weights", "price") else None), end
 
 
 def _names(subjects: Sequence[Encoding]) -> list[str]:
@@ -422,4 +357,5 @@ def _title(subject: Encoding, name: str, head: int) -> str:
     title = subject.title if subject.name in CATALOGUE else shortened(name, 32)
     if " #" in name and subject.name in CATALOGUE:
         title += f" #{name.partition(' #')[2]}"
+    title += f" (seen to {subject.seen.distance})" if subject.seen else ""
     return title if subject.num_heads == 1 else f"{title}, head {head}"
