@@ -22,6 +22,7 @@ import math
 import multiprocessing
 import os
 import re
+import socket
 import threading
 import traceback
 from collections import deque
@@ -89,6 +90,7 @@ Row = dict[str, str | int | float | None]
 WEIGHTS, CHECKPOINT, ASKED = "weights.safetensors", "checkpoint.safetensors", "run.json"
 FAILED = "failure.txt"
 KILLED = "its process was killed; if memory ran out, accepted: a smaller batch, or more parts"
+HEARD_S = 1.0  # seconds between looks at what processes report
 HANDED = 256  # runs that a cluster has at a time
 COLUMNS = {"targets", "nats", "ratio", "low", "high", "distance", "accuracy", "attention"}
 PROTOCOLS = """
@@ -525,17 +527,23 @@ def local(
             yield asked, attempt(asked, folder, device, progress)
         return
     start, left, alone = multiprocessing.get_context("spawn"), deque(runs), deque[Run]()
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    here.setblocking(False)
     while left or alone:
         # Runs that were at work when a process was killed are tried one by one: one of them did it.
         source, most = (alone, 1) if alone else (left, workers)
-        with ProcessPoolExecutor(most, start, initializer=_begin) as pool:
+        with ProcessPoolExecutor(most, start, initializer=_begin, initargs=(there,)) as pool:
             at_work: dict[Future[list[Row] | str], Run] = {}
             lost: list[Run] = []
             while (source or at_work) and not lost:
                 while source and len(at_work) < most:
                     asked = source.popleft()
-                    at_work[pool.submit(attempt, asked, folder, device)] = asked
-                for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                    at_work[pool.submit(_attempt, asked, folder, device)] = asked
+                done = wait(at_work, HEARD_S, FIRST_COMPLETED).done
+                ended = len(runs) - len(left) - len(alone) - len(at_work)
+                for note in _heard(here):
+                    progress("sweep", ended, len(runs), note)
+                for future in done:
                     asked = at_work.pop(future)
                     try:
                         yield asked, future.result()
@@ -547,10 +555,35 @@ def local(
             alone += [*lost, *at_work.values()]
 
 
-def _begin() -> None:
+_reports = list[socket.socket]()  # of a process of the pool: where its newest loss is heard
+
+
+def _begin(reports: socket.socket) -> None:
     """Of a process of the pool: one thread, and no longer a life than the sweep's."""
     torch.set_num_threads(1)
+    reports.setblocking(False)
+    _reports.append(reports)
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
+
+
+def _attempt(asked: Run, folder: str, device: str) -> list[Row] | str:
+    """`attempt` in a process of the pool. A report is one datagram: a kill leaves no half of it."""
+    last = [""]
+
+    def report(stage: str, done: int, total: int, note: str = "") -> None:
+        if note not in ("", last[0]):
+            last[0] = note
+            with contextlib.suppress(OSError):  # nobody hears it now
+                _reports[-1].send(f"{asked.name[:40]}: {note}".encode()[:4096])
+
+    return attempt(asked, folder, device, report)
+
+
+def _heard(reports: socket.socket) -> Iterator[str]:
+    """What has been reported since."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            yield reports.recv(4096).decode(errors="replace")
 
 
 def _end_with(parent: BaseProcess) -> None:

@@ -369,8 +369,9 @@ def test_a_run_has_the_code_it_was_made_with(asked, mine, tmp_path, monkeypatch)
 class Pool:
     """A pool of processes, broken by a run of seed 1 for all that is at work."""
 
-    def __init__(self, workers, *_, **__):
+    def __init__(self, workers, *_, initializer, initargs):
         self.futures, self.workers = [], workers
+        module._reports[:] = initargs
 
     def __enter__(self):
         return self
@@ -398,6 +399,22 @@ def test_a_process_that_is_killed_loses_its_run_alone(asked, monkeypatch):
     swept = sweep(done, 5, of=lambda rows: rows[0]["seed"])
     assert sorted(swept.finished) == [0, 2, 3, 4]
     assert [why for _, why in swept.failed] == [module.KILLED]
+
+
+def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
+    class Here(Pool):
+        def submit(self, attempt, asked, folder, device):
+            future = Future()
+            future.set_result(attempt(asked, folder, device))
+            return future
+
+    told = []
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Here)
+    runs = [asked.but(steps=40), asked.but(seed=1)]
+    done = local(runs, str(tmp_path), device="cpu", workers=2, progress=lambda *x: told.append(x))
+    assert len(sweep(done, 2).finished) == 2
+    heard = [note for stage, ended, total, note in told if (stage, ended, total) == ("sweep", 0, 2)]
+    assert [note.partition(",")[0][:12] for note in heard if "loss" in note] == ["alibi: loss "] * 4
 
 
 KILLS = """
