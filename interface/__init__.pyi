@@ -1,7 +1,7 @@
 """The public names, each with the module that holds it."""
 
-from .figures.plotting import Plot as Plot
-from .figures.plotting import plot as plot
+from .figures.formula_plots import Plot as Plot
+from .figures.formula_plots import plot as plot
 from .numerics.ceiling import AttentionCeiling as AttentionCeiling
 from .numerics.ceiling import attention_ceiling as attention_ceiling
 from .numerics.comparison import (

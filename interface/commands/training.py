@@ -70,6 +70,13 @@ class ModelOptions:
         return settle(said.pop("preset"), said)
 
 
+MEASURED = ("tested", "window", "protocol")
+"""Options of a model that say how it is measured."""
+
+SETTINGS = (*{*ModelOptions.__dataclass_fields__} - {"preset", *MEASURED}, "heads")
+"""Those that are settings of a run."""
+
+
 def train(
     *formulas: Formula,
     subject: Subject = Subject(),
@@ -81,6 +88,9 @@ def train(
     output: Output = Output(),
 ) -> int:
     """Train a model with each encoding and measure it; it resumes after an interruption.
+
+    The presets: demo, tiny, first, and further ones in docs/train.md. --heads gives the model its
+    heads; the preset's if not given.
 
     Args:
         formulas: a formula in n, a name of the catalogue, heads as "[-n/4; 0 x7]", or a torch

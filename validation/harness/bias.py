@@ -36,10 +36,10 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import value
 from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, table_score
-from farfield.validation.harness.mechanism import Understood, understood
+from farfield.validation.harness.mechanism import understood
 from farfield.validation.harness.model import DistanceBias, Transformer, adds, reach_of
 from farfield.validation.harness.own import Own, whose
-from farfield.validation.harness.settings import Mask, ModelSettings, Run, Sizes
+from farfield.validation.harness.settings import Mask, ModelSettings, Run
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
@@ -429,15 +429,18 @@ def _tried(module: nn.Module, heads: int, size: int) -> Given:
     return found
 
 
-def modules(layers: Understood, heads: int, size: int) -> list[nn.Module | None]:
+def modules(model: ModelSettings) -> list[nn.Module | None]:
     """The bias of each layer; layers with the same encoding share one, each has an `Own`."""
     shared: dict[int, nn.Module] = {}
-    for source in layers.biases:
+    heads, sources = model.heads, [layer.bias for layer in model.layers]
+    for source in sources:
         if isinstance(source, Encoding) and id(source) not in shared:
             shared[id(source)] = LearnedBias(source, heads) if source.free else FixedBias(source)
     return [
-        own_module(source, heads, size) if isinstance(source, Own) else shared.get(id(source))
-        for source in layers.biases
+        own_module(source, heads, model.width // heads)
+        if isinstance(source, Own)
+        else shared.get(id(source))
+        for source in sources
     ]
 
 
@@ -447,14 +450,11 @@ def model_of(run: Run, vocabulary: int = 256) -> Transformer:
     >>> model_of(Run(encoding="kerple_log", layers=2, width=32)).prepare(2)[0].bias.shape
     torch.Size([8, 2])
     """
-    layers = understood(run)
-    sizes = {name: getattr(run, name) for name in Sizes.model_fields}
-    more = {"layers": layers.layers, "vocabulary": vocabulary, "absolute": layers.absolute}
-    settings = ModelSettings.of({**sizes, **more})
+    settings = understood(run).but(vocabulary=vocabulary)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone
-        model.add_biases(modules(layers, run.heads, run.width // run.heads))
+        model.add_biases(modules(settings))
         return model
 
 

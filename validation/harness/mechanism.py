@@ -7,7 +7,7 @@ hybrid. Nothing here needs torch.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import sympy
 from pydantic import JsonValue
@@ -18,16 +18,16 @@ from farfield.theory.encodings import encoding as read_encoding
 from farfield.theory.encodings.head_lists import notation
 from farfield.validation.harness.own import Own, own
 from farfield.validation.harness.settings import (
+    ROTATIONS,
     Hybrid,
-    LayerEntry,
     LayerSettings,
+    ModelSettings,
     RopeSettings,
     Run,
-    ScaleSettings,
+    Sizes,
     Spec,
 )
 
-ROTATIONS = ("rotation", "rotation_decay")
 ABSOLUTE: dict[str, Literal["none", "sinusoidal", "learned"]] = {
     "sinusoidal": "sinusoidal",
     "learned_absolute": "learned",
@@ -37,7 +37,7 @@ ABSOLUTE: dict[str, Literal["none", "sinusoidal", "learned"]] = {
 Source = Encoding | Own
 
 
-def read(spec: Spec, heads: int) -> Source:
+def read(spec: Spec | Source, heads: int) -> Source:
     """An encoding, with this many heads where it has one formula a head; or a class of a file.
 
     Raises:
@@ -46,6 +46,8 @@ def read(spec: Spec, heads: int) -> Source:
     >>> read("alibi", 4).num_heads, read("-n/4", 4).num_heads
     (4, 1)
     """
+    if isinstance(spec, Source):
+        return spec
     if isinstance(spec, str) and ".py:" in spec:
         return own(spec)
     options: dict[str, Any] = dict(spec) if isinstance(spec, dict) else {"name": spec}
@@ -124,107 +126,91 @@ def trainable(encoding: Encoding) -> bool:
     return encoding.mechanism in mechanisms and values and not (entry and entry.stands_for)
 
 
-class Understood(NamedTuple):
-    """What the encoding of a run says of each layer: its settings and its bias; and what vectors
-    are added to the embedding."""
-
-    layers: tuple[LayerSettings, ...]
-    biases: tuple[Source | None, ...]
-    absolute: Literal["none", "sinusoidal", "learned"] = "none"
-
-    @property
-    def mechanism(self) -> str:
-        """In a word: `bias`, `rotation`, `layers` of a hybrid, and others."""
-        if any(
-            each != (self.layers[0], self.biases[0])
-            for each in zip(self.layers, self.biases, strict=True)
-        ):
-            return "layers"
-        rope, bias = self.layers[0].rope, self.biases[0]
-        if rope is not None:
-            return "rotation_decay" if rope.decay else "rotation"
-        if self.absolute != "none":
-            return next(name for name, kind in ABSOLUTE.items() if kind == self.absolute)
-        return "module" if isinstance(bias, Own) else "bias"
-
-    @property
-    def formula(self) -> str | None:
-        """The bias of all layers as `encoding` reads it; None where there is none, or several."""
-        bias = self.biases[0]
-        if self.mechanism != "bias" or isinstance(bias, Own):
-            return None
-        return "[0]" if bias is None else notation([str(b) for b in bias.biases])
-
-    @property
-    def facts(self) -> list[JsonValue]:
-        """What decides the weights, in JSON form: formulas in place of names."""
-        biases = [None if b is None else _described(b) for b in self.biases]
-        settings = [layer.model_dump(mode="json") for layer in self.layers]
-        return [self.absolute, *({"bias": b, **s} for b, s in zip(biases, settings, strict=True))]
+def mechanism_of(model: ModelSettings) -> str:
+    """How a model treats positions, in a word: `bias`, `rotation`, `layers` of a hybrid."""
+    first = model.layers[0]
+    if any(layer != first for layer in model.layers):
+        return "layers"
+    if first.rope is not None:
+        return "rotation_decay" if first.rope.decay else "rotation"
+    if model.absolute != "none":
+        return next(name for name, kind in ABSOLUTE.items() if kind == model.absolute)
+    return "module" if isinstance(first.bias, Own) else "bias"
 
 
-def understood(run: Run) -> Understood:
-    """The layers of a run.
+def formula_of(model: ModelSettings) -> str | None:
+    """The bias of all layers as `encoding` reads it; None where there is none, or several."""
+    bias = model.layers[0].bias
+    if mechanism_of(model) != "bias":
+        return None
+    return notation([str(b) for b in bias.biases]) if isinstance(bias, Encoding) else "[0]"
+
+
+def facts_of(model: ModelSettings) -> list[JsonValue]:
+    """What decides the weights, sizes apart, in JSON form: formulas in place of names."""
+    each = [layer.model_dump(mode="json", exclude={"bias"}) for layer in model.layers]
+    biases = [None if x.bias is None else _described(x.bias) for x in model.layers]
+    return [model.absolute, *({"bias": b, **s} for b, s in zip(biases, each, strict=True))]
+
+
+def understood(run: Run) -> ModelSettings:
+    """The model of a run, the vocabulary apart: its layers with their biases read.
 
     Raises:
         InputError: an encoding that no layer can have; the line names the layer of a hybrid.
     """
+    model: dict[str, Any] = {name: getattr(run, name) for name in Sizes.model_fields}
     if isinstance(run.encoding, Hybrid):
-        layers = [_layer(entry, at, run) for at, entry in enumerate(run.encoding.layers, 1)]
-        return Understood(tuple(x for x, _ in layers), tuple(bias for _, bias in layers))
-    source = read(run.encoding, run.heads)
-    same = LayerSettings()
+        layers = [_read(layer, at, run) for at, layer in enumerate(run.encoding.layers, 1)]
+        return ModelSettings.of({**model, "layers": layers})
+    source, layer = read(run.encoding, run.heads), LayerSettings()
     if isinstance(source, Own) or source.mechanism == "bias":
-        bias = source if isinstance(source, Own) or any(b != 0 for b in source.biases) else None
-        return Understood((same,) * run.layers, (bias,) * run.layers)
-    if source.mechanism in ROTATIONS:
-        same = LayerSettings(rope=RopeSettings(decay=source.mechanism == "rotation_decay"))
-    elif source.mechanism not in ABSOLUTE:
+        layer = LayerSettings(bias=_some(source))
+    elif source.mechanism in ROTATIONS:
+        layer = LayerSettings(rope=RopeSettings(decay=source.mechanism == "rotation_decay"))
+    elif source.mechanism in ABSOLUTE:
+        model["absolute"] = ABSOLUTE[source.mechanism]
+    else:
         names = [e.name for e in CATALOGUE.values() if e.mechanism in (*ROTATIONS, *ABSOLUTE)]
         raise InputError(
             f"{source.name} cannot be trained here (mechanism {source.mechanism}); accepted: "
             f"additive biases, a module of your own, {', '.join(names)}"
         )
-    nothing = (None,) * run.layers
-    return Understood((same,) * run.layers, nothing, ABSOLUTE.get(source.mechanism, "none"))
+    return ModelSettings.of({**model, "layers": [layer] * run.layers})
 
 
-def _layer(entry: LayerEntry, at: int, run: Run) -> tuple[LayerSettings, Source | None]:
+def _some(source: Source) -> Source | None:
+    """A bias, or None if it is 0 everywhere."""
+    return source if isinstance(source, Own) or any(b != 0 for b in source.biases) else None
+
+
+def _read(layer: LayerSettings, at: int, run: Run) -> LayerSettings:
+    """A layer of a hybrid with its bias read."""
     try:
-        turn = {k: v for k in ("share", "base", "scaling") if (v := getattr(entry, k)) is not None}
-        main = read(entry.mechanism, run.heads)
-        mechanism = "bias" if isinstance(main, Own) else main.mechanism
-        rotates = mechanism in ROTATIONS
+        size, heads = run.width // run.heads, layer.scale.heads if layer.scale else ()
         refuse(
-            mechanism != "bias" and not rotates,
-            f"{entry.mechanism} acts on no single layer; accepted are biases, rope and xpos",
+            layer.rope is not None and round(layer.rope.share * size / 2) < 1,
+            f"share {layer.rope and layer.rope.share} of a head of {size}; accepted is a share of "
+            "2 dimensions or more",
         )
         refuse(
-            not rotates and (turn or entry.bias is not None),
-            f"{[*turn, 'bias'][0]} belongs to a rotation; accepted with mechanism = 'rope'",
+            any(h > run.heads for h in heads),
+            f"scale of heads {heads}; accepted are heads from 1 to {run.heads}",
         )
-        rope = RopeSettings(**turn, decay=mechanism == "rotation_decay") if rotates else None
-        bias = main if rope is None else entry.bias and read(entry.bias, run.heads)
-        if isinstance(bias, Encoding):
-            refuse(bias.mechanism != "bias", f"bias {bias.name}: accepted are additive biases")
-            bias = bias if any(b != 0 for b in bias.biases) else None
-        scale = ScaleSettings(form=entry.scale) if isinstance(entry.scale, str) else entry.scale
-        size = run.width // run.heads
+        if layer.bias is None:
+            return layer
+        bias = read(layer.bias, run.heads)
         refuse(
-            rope is not None and round(rope.share * size / 2) < 1,
-            f"share {entry.share} of a head of {size}; accepted is a share of 2 dimensions or more",
+            isinstance(bias, Encoding) and bias.mechanism != "bias",
+            f"{layer.bias} acts on no single layer; accepted are biases, rope and xpos",
         )
-        refuse(
-            scale is not None and any(h > run.heads for h in scale.heads),
-            f"scale of heads {scale and scale.heads}; accepted are heads from 1 to {run.heads}",
-        )
-        settings = LayerSettings(rope=rope, window=entry.window, sinks=entry.sinks, scale=scale)
-        return settings, bias or None
+        return layer.but(bias=_some(bias))
     except ValueError as error:
         raise InputError(f"layer {at}: {error}") from None
 
 
-def _described(source: Source) -> JsonValue:
+def _described(source: object) -> JsonValue:
+    assert isinstance(source, Source)
     if isinstance(source, Own):
         return {"class": source.name, "sha256": source.sha256}
     exact = "\n".join(sympy.srepr(b) for b in source.biases)

@@ -23,12 +23,14 @@ import multiprocessing
 import os
 import re
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,10 +52,23 @@ from farfield.validation.harness.measure import (
     perplexities,
     recall,
 )
-from farfield.validation.harness.mechanism import Understood, understood
+from farfield.validation.harness.mechanism import (
+    facts_of,
+    formula_of,
+    mechanism_of,
+    understood,
+)
 from farfield.validation.harness.model import DistanceBias, Transformer
 from farfield.validation.harness.own import Own, keep, kept, own, whose
-from farfield.validation.harness.settings import CAUSAL, Hybrid, Mask, Measure, Run, digest
+from farfield.validation.harness.settings import (
+    CAUSAL,
+    Hybrid,
+    Mask,
+    Measure,
+    ModelSettings,
+    Run,
+    digest,
+)
 from farfield.validation.harness.train import (
     Report,
     read_record,
@@ -92,10 +107,10 @@ LEADS = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun sta
 
 
 class Job(NamedTuple):
-    """A run with what its settings name: the layers of its encoding, its text or task, its key."""
+    """A run with what its settings name: its model, its text or task, its key."""
 
     run: Run
-    layers: Understood
+    model: ModelSettings
     data: Data
     key: str
 
@@ -104,7 +119,7 @@ class Job(NamedTuple):
         """The measurements, with all lengths filled in and in order; none is longer than the
         training rows where positions are learned."""
         asked, trained = self.run.measure, self.run.length
-        fixed = self.layers.absolute == "learned"
+        fixed = self.model.absolute == "learned"
         usual = (trained,) if fixed else (trained, 4 * trained, 16 * trained)
         lengths = tuple(sorted({*(asked.lengths or usual), trained}))
         rows = {"row_length": asked.row_length}
@@ -126,7 +141,8 @@ class Job(NamedTuple):
         """The user's own code that it runs."""
         asked = (self.run.optimizer, self.run.task, *self.run.measure.protocols)
         specs = [spec for spec in asked if isinstance(spec, str) and ".py:" in spec]
-        return [*(b for b in self.layers.biases if isinstance(b, Own)), *map(own, specs)]
+        biases = [layer.bias for layer in self.model.layers]
+        return [*(bias for bias in biases if isinstance(bias, Own)), *map(own, specs)]
 
     @property
     def masks(self) -> list[Mask]:
@@ -145,8 +161,8 @@ class Job(NamedTuple):
             "run": self.key,
             "label": run.name,
             "family": run.family or run.name,
-            "mechanism": self.layers.mechanism,
-            "formula": self.layers.formula,
+            "mechanism": mechanism_of(self.model),
+            "formula": formula_of(self.model),
             "trained": run.length,
             "learning_rate": run.lr,
             "text": data.source,
@@ -162,14 +178,13 @@ def job_of(run: Run) -> Job:
         InputError: an encoding that cannot be trained, a text that is missing or too short, a bias
             that is not finite where attention looks.
     """
-    layers = understood(run)
-    data = read_data(run)
-    job = Job(run, layers, data, "")
-    job = job._replace(key=run.key(encoding=layers.facts, **job.facts))
+    model, data = understood(run), read_data(run)
+    job = Job(run, model, data, "")
+    job = job._replace(key=run.key(encoding=facts_of(model), **job.facts))
     measure = job.measure
     longest = measure.lengths[-1]
     refuse(
-        layers.absolute == "learned" and longest > run.length,
+        model.absolute == "learned" and longest > run.length,
         f"{run.name} knows the {run.length} positions that it was trained on; length {longest} was "
         f"asked, accepted are lengths to {run.length}",
     )
@@ -183,7 +198,7 @@ def job_of(run: Run) -> Job:
         rows = (measure.row_length, measure.gradient_length or 0)
         longest = max(longest, *rows)
     data.require(run.length, longest)
-    for bias in set(modules(layers, run.heads, run.width // run.heads)):
+    for bias in set(modules(model)):
         if isinstance(bias, DistanceBias):
             bias.table(longest)
     return job
@@ -324,7 +339,7 @@ def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, l
         f"{str(home / WEIGHTS)!r} was written by no run; accepted: the weights of a finished one",
     )
     refuse(
-        asked.key(encoding=understood(asked).facts, **record["facts"]) != home.name,
+        asked.key(encoding=facts_of(understood(asked)), **record["facts"]) != home.name,
         f"run {home.name} was made with another file or formula than {ASKED} names now; accepted: "
         "what it was made with",
     )
@@ -385,7 +400,7 @@ def _by_copies(run: Run, home: Path) -> Run:
     encoding = run.encoding
     if not isinstance(encoding, Hybrid):
         return run.but(**copied({"encoding": encoding}))
-    layers = [copied(layer.model_dump(exclude_unset=True)) for layer in encoding.layers]
+    layers = [copied(layer.model_dump()) for layer in encoding.layers]
     return run.but(encoding={"label": encoding.label, "layers": layers})
 
 
@@ -506,23 +521,35 @@ def attempt(asked: Run, folder: str, device: str, progress: Progress = silent) -
 def local(
     runs: Sequence[Run], folder: str, *, device: str, workers: int, progress: Progress
 ) -> Iterator[tuple[Run, list[Row] | str]]:
-    """Runs by processes of this machine; one worker is this process."""
+    """Runs by processes of this machine; one worker is this process.
+
+    Several report the steps of all of them together, with the newest loss and whose it is.
+    """
     if workers == 1:
         for asked in runs:
             yield asked, attempt(asked, folder, device, progress)
         return
     start, left, alone = multiprocessing.get_context("spawn"), deque(runs), deque[Run]()
+    steps, whole = dict.fromkeys(range(len(runs)), 0), sum(asked.steps for asked in runs)
+    place = {id(asked): k for k, asked in enumerate(runs)}
     while left or alone:
         # Runs that were at work when a process was killed are tried one by one: one of them did it.
         source, most = (alone, 1) if alone else (left, workers)
-        with ProcessPoolExecutor(most, start, initializer=_begin) as pool:
+        reports = start.SimpleQueue()  # of this pool alone: a process that is killed may hold it
+        with ProcessPoolExecutor(most, start, initializer=_begin, initargs=(reports,)) as pool:
             at_work: dict[Future[list[Row] | str], Run] = {}
             lost: list[Run] = []
             while (source or at_work) and not lost:
                 while source and len(at_work) < most:
                     asked = source.popleft()
-                    at_work[pool.submit(attempt, asked, folder, device)] = asked
-                for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                    ask = place[id(asked)], asked, folder, device
+                    at_work[pool.submit(_reported, *ask)] = asked
+                found = wait(at_work, timeout=REPORT_S, return_when=FIRST_COMPLETED).done
+                while not reports.empty():
+                    k, stage, done, note = reports.get()
+                    steps[k] = done if stage == "train" else runs[k].steps
+                    progress(f"{runs[k].name}: {stage}", sum(steps.values()), whole, note)
+                for future in found:
                     asked = at_work.pop(future)
                     try:
                         yield asked, future.result()
@@ -534,9 +561,30 @@ def local(
             alone += [*lost, *at_work.values()]
 
 
-def _begin() -> None:
+REPORT_S = 1.0
+"""Seconds between two reports of a process."""
+
+_REPORTS: list[SimpleQueue[Any]] = []
+"""Of a process of the pool: where it reports to."""
+
+
+def _reported(k: int, asked: Run, folder: str, device: str) -> list[Row] | str:
+    """The k-th run, by a process that reports what it does."""
+    last = -REPORT_S
+
+    def report(stage: str, done: int, total: int, note: str = "", /) -> None:
+        nonlocal last
+        if total and time.monotonic() >= last + REPORT_S:
+            last = time.monotonic()
+            _REPORTS[-1].put((k, stage, done, note))
+
+    return attempt(asked, folder, device, report)
+
+
+def _begin(reports: SimpleQueue[Any]) -> None:
     """Of a process of the pool: one thread, and no longer a life than the sweep's."""
     torch.set_num_threads(1)
+    _REPORTS.append(reports)
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
 
 

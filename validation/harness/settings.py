@@ -16,13 +16,14 @@ an element, in every combination:
 
 An encoding is a name or formula, heads as `"[-n/4; 0 x7]"`, a module of your own, `FILE.py:Class`,
 or a table `{ name = "kerple_log", r1 = 2 }`. A hybrid lists its layers, one entry each, a bias or a
-table of `LayerEntry`:
+table of `LayerSettings`:
 
     encoding = { label = "local and free", layers = [{ mechanism = "rope", window = 16 }, "0"] }
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -32,7 +33,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -48,6 +49,8 @@ from pydantic import (
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import nearest
+from farfield.theory.encodings import Encoding, encoding
+from farfield.validation.harness.own import Own
 
 Count = Annotated[int, Field(ge=1, le=10**12, strict=True)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
@@ -70,6 +73,8 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    also: ClassVar[tuple[str, ...]] = ()
+    """Names that are accepted beside the fields."""
 
     def __init__(self, **settings: object) -> None:
         try:
@@ -88,12 +93,12 @@ class Record(BaseModel):
         return self.of({**{k: getattr(self, k) for k in self.model_fields_set}, **changes})
 
 
-def _line(kind: type[BaseModel], error: ValidationError) -> str:
+def _line(kind: type[Record], error: ValidationError) -> str:
     """The first thing that is wrong: its place, its value, and the accepted forms."""
     first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
     place, cause = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
     if first["type"] == "extra_forbidden":
-        names = list(kind.model_fields)
+        names = [*kind.model_fields, *kind.also]
         near = nearest(place, names, 0.6)
         hint = f"did you mean {near}? " if near else ""
         return f"{place!r} is no setting; {hint}accepted: {', '.join(names)}"
@@ -207,20 +212,56 @@ class ScaleSettings(Record):
     heads: tuple[Count, ...] = ()
 
 
+ROTATIONS = ("rotation", "rotation_decay")
+"""Mechanisms of the catalogue that turn queries and keys; the second is xPos."""
+
+
+@functools.lru_cache(1024)
+def _mechanism(written: str) -> str:
+    """How a layer applies what is written there, as `Encoding.mechanism` says it."""
+    spec = json.loads(written)
+    if isinstance(spec, str):
+        return "module" if ".py:" in spec else encoding(spec).mechanism
+    return encoding(**spec).mechanism
+
+
 class LayerSettings(Record):
-    """How a layer treats positions, the formula of its bias apart.
+    """How a layer treats positions: the same of a plan, of a run and of a model.
+
+    A plan may write a bias alone, or a table whose `mechanism` is a bias, `rope` or `xpos`; then
+    `share`, `base` and `scaling` are those of the rotation.
 
     Args:
+        bias: that is added to the logits, as a plan writes it or as it was read; None for none.
         rope: the rotation of queries and keys, None for none.
         window: keys that a query sees in training and at inference, its own included; None: all.
         sinks: whether each head learns a logit in the denominator, a key of value 0.
-        scale: of the content logits with the row's length, None for none.
+        scale: of the content logits with the row's length, or the name of its form; None for none.
     """
 
+    bias: Spec | InstanceOf[Encoding] | InstanceOf[Own] | None = None
     rope: RopeSettings | None = None
     window: Count | None = None
     sinks: StrictBool = False
     scale: ScaleSettings | None = None
+    also = ("mechanism", "share", "base", "scaling")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written(cls, table: dict[str, Any]) -> dict[str, Any]:
+        table = {name: value for name, value in table.items() if value is not None}
+        if isinstance(table.get("scale"), str):
+            table["scale"] = {"form": table["scale"]}
+        if "mechanism" not in table:
+            return table
+        main = _spec("mechanism", table.pop("mechanism"))
+        turn = {k: table.pop(k) for k in cls.also if k in table}
+        kind = _mechanism(json.dumps(main))
+        if kind in ROTATIONS:
+            return {**table, "rope": {**turn, "decay": kind == "rotation_decay"}}
+        for name in [*turn, *(k for k in ("bias", "rope") if k in table)]:
+            raise InputError(f"{name} belongs to a rotation; accepted with mechanism = 'rope'")
+        return {**table, "bias": main}
 
 
 class Sizes(Record):
@@ -256,28 +297,8 @@ class ModelSettings(Sizes):
     absolute: Literal["none", "sinusoidal", "learned"] = "none"
 
 
-class LayerEntry(Record):
-    """A layer of a hybrid as a plan writes it.
-
-    Args:
-        mechanism: a bias, `rope` or `xpos`.
-        window, sinks, scale: as in `LayerSettings`; a scale may be the name of its form.
-        share, base, scaling: of a rotation.
-        bias: added to a rotation.
-    """
-
-    mechanism: Spec
-    bias: Spec | None = None
-    window: Count | None = None
-    sinks: StrictBool = False
-    scale: ScaleSettings | Literal["log", "1 + a log"] | None = None
-    share: float | None = None
-    base: float | None = None
-    scaling: float | None = None
-
-
-def _entry(value: object) -> object:
-    return LayerEntry.of(value if isinstance(value, dict) else {"mechanism": value})
+def _layer(value: object) -> object:
+    return LayerSettings.of(value if isinstance(value, dict) else {"mechanism": value})
 
 
 class Hybrid(Record):
@@ -285,20 +306,27 @@ class Hybrid(Record):
 
     label: str
     layers: Annotated[
-        tuple[Annotated[InstanceOf[LayerEntry], BeforeValidator(_entry)], ...], Field(min_length=1)
+        tuple[Annotated[InstanceOf[LayerSettings], BeforeValidator(_layer)], ...],
+        Field(min_length=1),
     ]
+
+
+def _spec(what: str, value: object) -> object:
+    refuse(
+        not isinstance(value, str) and not (isinstance(value, dict) and "name" in value),
+        f"{what} {value!r:.60}; accepted: a name, a formula, heads such as "
+        '"[-n/4; 0 x7]", FILE.py:Class, a table with a name'
+        + ", or one with a label and layers"
+        * (what == "encoding"),
+    )
+    return value
 
 
 def _encoding(value: object) -> object:
     """A hybrid where layers are listed; else a name, a formula, or a table with a name."""
     if isinstance(value, dict) and "layers" in value:
         return Hybrid.of(value)
-    refuse(
-        not isinstance(value, str | Hybrid) and not (isinstance(value, dict) and "name" in value),
-        f"encoding {value!r:.60}; accepted: a name, a formula, heads such as "
-        '"[-n/4; 0 x7]", FILE.py:Class, a table with a name, or one with a label and layers',
-    )
-    return value
+    return value if isinstance(value, Hybrid) else _spec("encoding", value)
 
 
 # -- a run ----------------------------------------------------------------------------------------

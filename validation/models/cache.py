@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural
-from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.outline import LayerOutline, ModelOutline
 
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 """Bits of a number in a cache, by its type."""
@@ -150,10 +150,10 @@ def bytes_of(text: str) -> int:
     raise InputError(f"budget {text!r}; accepted: bytes such as 24GiB or 512MiB")
 
 
-def size_text(size: float) -> str:
+def bytes_text(size: float) -> str:
     """Bytes in a few characters.
 
-    >>> size_text(9214 * 2**20), size_text(100)
+    >>> bytes_text(9214 * 2**20), bytes_text(100)
     ('9.00 GiB', '100 bytes')
     """
     for unit, least in reversed(_UNITS.items()):

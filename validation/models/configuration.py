@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.outline import ModelOutline
 from farfield.validation.optional import first_line, library
 
 DOCUMENT = 2 << 20

@@ -11,10 +11,10 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import plural
 from farfield.validation.models.audit import which
-from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.cache import Serving, bytes_text, row_cache
 from farfield.validation.models.configuration import read_json
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline, alike
+from farfield.validation.models.outline import ModelOutline, alike
 
 _TOKENIZER_BYTES = 256 << 20
 
@@ -97,7 +97,7 @@ def _points(model: ModelOutline) -> Iterator[tuple[str, str]]:
         yield point, _by(model, name)
     if model.layers:
         row = row_cache(model.layers, 8192, Serving())
-        yield "cache of 8192 tokens", size_text(row.least + row.indexer + (row.states or 0))
+        yield "cache of 8192 tokens", bytes_text(row.least + row.indexer + (row.states or 0))
     yield "training length", str(model.trained)
     yield "vocabulary", str(model.vocabulary)
     yield "notes", "; ".join(model.notes) or "none"

@@ -18,7 +18,7 @@ from farfield.theory.answers.answer import Reason
 from farfield.theory.answers.notation import shortened
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.functions.nodes import Lookup
-from farfield.validation.models.layers import ModelOutline, alike
+from farfield.validation.models.outline import ModelOutline, alike
 
 
 @dataclass(frozen=True)

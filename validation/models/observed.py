@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from farfield.validation.models.layers import LayerOutline, Rotary
+from farfield.validation.models.outline import LayerOutline, Rotary
 from farfield.validation.optional import first_line
 
 SHORT, LONG = 6, 1 << 17

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.configuration import library_config, quiet, transformers
 from farfield.validation.models.gguf_files import gguf_config, gguf_tensors
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.outline import ModelOutline
 from farfield.validation.models.weights import reader, require_finite
 
 Read = Callable[[str], "Tensor | None"]

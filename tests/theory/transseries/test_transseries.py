@@ -11,6 +11,7 @@ from flint import fmpq
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.coefficients.signs import Context
+from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
@@ -212,6 +213,19 @@ def test_what_is_not_real_is_said_to_be_so(text):
 def test_what_has_no_expansion_is_not_guessed(text):
     with pytest.raises(Undecided):
         transseries(read(text), Context())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Sum(1/k,(k,1,n))", "Sum(k,(k,1,n))", "Sum(sqrt(k),(k,1,n))", "Sum(k**a,(k,1,n))"],
+)
+def test_sums_up_to_n_are_not_expanded(text, context):
+    with pytest.raises(Undecided, match="a sum"):
+        transseries(read(text), context)
+    assert (
+        check_convergence(f"-{text}", assumptions={"a": "real"} if "a" in text else {}).verdict
+        == "undecided"
+    )
 
 
 def test_a_product_with_an_unbounded_oscillation_keeps_no_remainder(context):

@@ -14,7 +14,7 @@ from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.far_field.subject import _in_bfloat16
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.library_network import LibraryNetwork
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
@@ -58,6 +58,7 @@ def test_nothing_of_a_whole_row_stays_on_the_cpu(moved, setting):
     assert scores.device.type == "meta" and scores.shape == (1, 2, 97)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_nothing_of_the_far_field_stays_on_the_cpu(moved, setting, monkeypatch):
     if setting.rope.get("rope_type") == "dynamic":

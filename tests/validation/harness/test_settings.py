@@ -3,7 +3,7 @@
 import pytest
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.harness.mechanism import understood
+from farfield.validation.harness.mechanism import facts_of, understood
 from farfield.validation.harness.settings import PRESETS, Plan, Run, preset, read_plan, settle
 
 LAYER = {"mechanism": "rope", "window": 16}
@@ -23,7 +23,14 @@ WRONG = {
     "encoding = 3": "runs[0]: encoding: encoding 3; accepted: a name, a formula, heads such as",
     "preset = 'dem'": "runs[0]: preset 'dem' is not known; did you mean demo? accepted: a TOML",
     "encoding = { label = 'x', layers = ['0'] }": "x: 1 layers are listed, the model has 4",
-    "encoding = { label = 'x', layers = [{ mechanism = 'rope', windw = 3 }] }": "layers.0: 'windw'",
+    "encoding = { label = 'x', layers = [{ mechanism = 'rope', windw = 3 }] }": (
+        "0: 'windw' is no setting; did you mean window? accepted: bias, rope, window, sinks, "
+        "scale, mechanism, share, base, scaling"
+    ),
+    "encoding = { label = 'x', layers = [{ mechanism = 3 }] }": "layers.0: mechanism 3; acce",
+    "encoding = { label = 'x', layers = [{ mechanism = { a = 1 } }] }": "0: mechanism {'a': 1}",
+    "encoding = { label = 'x', layers = [['0']] }": "layers.0: mechanism ['0']; accepted: a name",
+    "encoding = { label = 'x', layers = ['nonsense'] }": "layers.0: ",
     "encoding = { label = 'x', layers = ['0', '0', '0', { mechanism = 'rope', window = 65 }] }": (
         "layer 4: window 65 in rows of 64 tokens; accepted are windows from 1 to 64"
     ),
@@ -80,7 +87,7 @@ def test_a_preset_may_be_a_file_and_is_overridden(tmp_path):
 
 def test_an_encodings_table_may_carry_its_names():
     run = settle("demo", {"encoding": {"name": "kerple_log", "r1": 2, "r2": 1, "label": "fixed"}})
-    assert run.name == "fixed" and not understood(run).biases[0].free
+    assert run.name == "fixed" and not understood(run).layers[0].bias.free
     mixed = settle("demo", {"encoding": {**HYBRID, "family": "mixtures"}})
     assert (mixed.name, mixed.family) == ("mixed", "mixtures")
 
@@ -108,8 +115,34 @@ def test_an_encoding_that_no_layer_can_have_is_refused(encoding, said):
 
 def test_the_facts_of_an_encoding_are_its_formulas():
     def facts(encoding, **more):
-        return understood(Run(encoding=encoding, **more)).facts
+        return facts_of(understood(Run(encoding=encoding, **more)))
 
     assert facts("-2*log(1+n)") == facts("-log(1 + n)*2") != facts("-3*log(1+n)")
     assert facts("alibi") == facts("ALiBi") != facts("alibi", heads=4)
     assert facts("rope") != facts("xpos") != facts("nope")
+
+
+ROPE = {"mechanism": "rope", "base": 500.0, "window": 6, "bias": "-n/4"}
+FORMER = {"share": None, "scaling": None, "scale": None, "sinks": False}
+
+
+@pytest.mark.parametrize(
+    "written, meant",
+    [
+        ("-n/4", {"bias": "-n/4"}),
+        ("rope", {"rope": {}}),
+        ({"mechanism": "RoPE"}, {"rope": {}}),
+        ({"mechanism": "xpos", "scaling": 2.0}, {"rope": {"decay": True, "scaling": 2.0}}),
+        (ROPE, {"bias": "-n/4", "window": 6, "rope": {"base": 500.0}}),
+        ({**FORMER, **ROPE}, {"bias": "-n/4", "window": 6, "rope": {"base": 500.0}}),
+        ({"mechanism": "0", "scale": "log"}, {"scale": {"form": "log"}}),
+        ({"mechanism": {"name": "alibi"}}, {"bias": "alibi"}),
+    ],
+)
+def test_a_layer_is_one_record_however_it_is_written(written, meant):
+    """Runs of earlier versions are written with `mechanism`, and have the same facts."""
+    each = [Run(encoding={"label": "x", "layers": [one]}, layers=1) for one in (written, meant)]
+    facts, others = (facts_of(understood(run)) for run in each)
+    assert facts == others
+    again = Run.model_validate_json(each[0].model_dump_json())
+    assert again == each[0] and facts_of(understood(again)) == facts

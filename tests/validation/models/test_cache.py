@@ -7,7 +7,7 @@ import pytest
 
 from farfield.validation.harness.data import Text
 from farfield.validation.models.cache import BITS, Serving, longest, row_cache
-from farfield.validation.models.layers import LayerOutline
+from farfield.validation.models.outline import LayerOutline
 from farfield.validation.models.smallest_window import AS_IS, SINKS, smallest_window
 
 CASES = [*itertools.product([1, 7, 16, 17, 100, 1000], [1, 5, 16, 17, 64, 2000], [1, 4, 16])]

@@ -1,5 +1,6 @@
 """A GGUF file, a name in the hub's cache and a live model are models like a folder."""
 
+import gguf
 import numpy as np
 import pytest
 import torch
@@ -68,9 +69,31 @@ def scores(model, row, view=ALL):
         return opened.hidden(opened.embed(row), view)
 
 
-def test_a_gguf_file_gives_the_scores_of_its_model(network, small, row):
+def test_a_gguf_file_gives_the_scores_of_its_model_and_its_header_is_parsed_once(
+    network, packed, row, tmp_path, monkeypatch
+):
+    path, parsed = packed(tmp_path / "small.gguf", network), []
+    before = gguf.GGUFReader, gguf.get_tensor_name_map
+
+    class Counted(gguf.GGUFReader):
+        def __init__(self, file):
+            parsed.append(file)
+            super().__init__(file)
+
+    monkeypatch.setattr(gguf, "GGUFReader", Counted)
     with torch.no_grad():
-        assert torch.allclose(scores(small, row), network(row).logits, atol=1e-5)
+        assert torch.allclose(scores(path, row), network(row).logits, atol=1e-5)
+    assert parsed == [str(path)]
+    monkeypatch.undo()
+    assert before == (gguf.GGUFReader, gguf.get_tensor_name_map)
+
+
+def test_a_gguf_file_that_changes_is_parsed_again(network, packed, tmp_path):
+    path = packed(tmp_path / "small.gguf", network)
+    assert open_model(describe(path)).vocabulary == 258
+    path.unlink()
+    packed(path, LlamaForCausalLM(LlamaConfig(**{**network.config.to_dict(), "vocab_size": 50})))
+    assert open_model(describe(path)).vocabulary == 50
 
 
 def test_a_gguf_file_says_what_its_model_says(network, small):
@@ -115,8 +138,6 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(small, tmp_path):
     with pytest.raises(InputError, match=r"'broken.gguf' is no whole GGUF file"):
         describe(broken)
     pytest.importorskip("accelerate", reason="the package accelerate is not installed")
-    import gguf
-
     strange = tmp_path / "strange.gguf"
     writer = gguf.GGUFWriter(strange, "plamo")
     for add in (writer.add_block_count, writer.add_head_count, writer.add_embedding_length):

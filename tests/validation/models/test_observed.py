@@ -120,8 +120,7 @@ def compared(kind, values, place):
 
 @pytest.mark.parametrize("kind", SAMPLE)
 def test_a_sample_of_the_types_is_as_weights_have_it(kind, tmp_path):
-    found = [compared(kind, drawn(kind, seed), tmp_path) for seed in (1, 2)]
-    assert {*map(str, found)} <= {"agrees", *RAN}, found
+    assert str(compared(kind, drawn(kind, 1), tmp_path)) in ("agrees", *RAN)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.foresee import gap_probe
 from farfield.validation.models import opened as opened_models
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.library_network import LibraryNetwork
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import Opened, network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
@@ -170,6 +170,7 @@ def test_what_is_held_of_a_gguf_file_is_counted_by_hand(packed, tmp_path, kind, 
     assert held(outline, skeleton(outline), kind) == by_hand
 
 
+@pytest.mark.slow
 def test_the_memory_is_as_said(tmp_path):
     if not Path("/proc/self/status").exists():
         return  # this system says nothing of it
