@@ -20,7 +20,7 @@ Line = Mapping[str, Any]
 
 TABLES = {
     "perplexity": ((WHOLE, LAST), ("protocol", "mask", "length", "nats", "ratio", "low", "high")),
-    "the nearest keys that hold all but eps of the attention": (
+    "the nearest keys that hold all but eps of the attention, mean over heads and queries": (
         ("attention",),
         ("mask", "length", "eps", "erf", "trf"),
     ),

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from farfield.theory.answers.errors import refuse
+from farfield.validation.far_field import cost
 from farfield.validation.far_field.advice import BUDGET, Mended, rank
-from farfield.validation.far_field.cost import ROWS, Work, lasting
-from farfield.validation.far_field.probe import mean_and_half
+from farfield.validation.far_field.gap_probe import mean_and_half
+from farfield.validation.far_field.model_on_text import ModelOnText
 from farfield.validation.far_field.readings import Reading, Readings, Way
-from farfield.validation.far_field.subject import ModelOnText
 from farfield.validation.models.cache import Serving, row_cache
 from farfield.validation.models.opened import available
 from farfield.validation.models.repairs import Repair, recipe
+from farfield.validation.models.speed import Work, lasting
 from farfield.validation.progress import Progress
 
 ROUNDS = 3
@@ -66,19 +67,19 @@ def reading_plan(
         work: the model's speed.
         measure: whether rows are real ones; None for what is cheaper.
         quick: whether the gap probe alone is asked.
-        minutes: that reading may take; None for the time of `ROWS` real rows.
+        minutes: that reading may take; None for the time of eight real rows.
         probes: short rows that are read before the first round.
 
     Raises:
         InputError: real rows that the text or the memory has no room for.
     """
-    real, how = work.real(Repair(), to), subject.settings
-    foreseen = work.foreseen(subject.length, how.rows, how.check.samples)
+    real, how = cost.real(work, Repair(), to), subject.settings
+    foreseen = cost.foreseen(work, subject.length, how.rows, how.check.samples)
     if quick:
-        foreseen = work.probed(subject.length)
+        foreseen = cost.probed(work, subject.length)
     free, text = available(), len(subject.text) > to
     fits = free is None or work.memory(to) < free
-    time = ROWS * real if minutes is None else 60 * minutes
+    time = cost.ROWS * real if minutes is None else 60 * minutes
     if measure is None:
         measure = not quick and text and fits and (real <= foreseen or minutes is not None)
     refuse(
@@ -93,7 +94,7 @@ def reading_plan(
     )
     way = Way.REAL if measure else Way.PROBE if quick else Way.FAR
     one, rows, first = real if measure else foreseen, len(subject.groups), FEW
-    base = work.real(Repair(cut=subject.outline.trained), to) if measure else one
+    base = cost.real(work, Repair(cut=subject.outline.trained), to) if measure else one
     before = probes * work.of(subject.length, subject.length**2 / 2) if measure else 0.0
 
     def lasts(rows: int, first: int) -> float:

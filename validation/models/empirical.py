@@ -31,6 +31,7 @@ from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.outline import LayerOutline, ModelOutline
 from farfield.validation.models.perplexities import hidden
+from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, text_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
@@ -38,6 +39,7 @@ from farfield.validation.table_cells import sampled
 KINDS = ("gradient", "attention")
 _SEGMENTS = {"gradient": 32, "attention": 8}
 _LENGTH = {"gradient": 1024, "attention": 512}
+_PASSES = {"gradient": 4, "attention": 2}  # that take as long as a segment
 _LEAST, _SLACK = 1e-30, 1e-3  # weights that float32 holds exactly enough, and their rounding
 _REACHES = 0.9  # of what a segment could show at most: beyond, the segment is what ends the field
 _DEFINITION = {
@@ -184,6 +186,10 @@ def empirical_receptive_field(
         opened = open_model(describe(model), tokens=size, device=device, dtype=dtype)
     read = text_of(opened.model, text, bos)
     segments_read = led(samples(read.held_out, count, size), read.bos)
+
+    passes = _PASSES[kind] * count
+    said = f"{kind} of {count} segments of {size} tokens"
+    foretell(opened, read.held_out, [(passes, size)], said, progress)
 
     def done(segments: int) -> None:
         progress("segments", segments, len(segments_read))

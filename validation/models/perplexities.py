@@ -32,6 +32,7 @@ from farfield.validation.harness.measure import (
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.outline import ModelOutline
+from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, require_rows, text_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.uniform_guess import uniform_guess
@@ -148,7 +149,9 @@ def model_perplexity(
     count, outline = natural(samples, "samples"), describe(model)
     opened = open_model(outline, tokens=sizes[-1], device=device, dtype=dtype)
     read = text_of(outline, text, bos)
-    told = partial(progress, "lengths")
+    told, said = partial(progress, "lengths"), f"{count} rows at {plural(len(sizes), 'length')}"
+    passes = [(_passes(protocol, count, sizes[-1], n), n) for n in sizes]
+    foretell(opened, read.held_out, passes, said, progress)
     if protocol in OURS:
         how: dict[str, Any] = {"last": OURS[protocol], "count": count, "view": view}
         require_rows(read.held_out, sizes[-1])
@@ -187,6 +190,13 @@ def hidden(model: ModelOutline, view: View) -> Iterator[str]:
             f"{plural(len(windows), 'layer')} of the model with windows of {widths} keys hide keys "
             "beyond them, first keys too"
         )
+
+
+def _passes(protocol: str, count: int, longest: int, length: int) -> float:
+    """Rows of a length that are read."""
+    if OURS.get(protocol):
+        return count
+    return count * longest / length * (2 if protocol == "hf-stride" else 1)
 
 
 # -- protocols of others ---------------------------------------------------------------------------

@@ -44,6 +44,7 @@ from farfield.validation.models.opened import (
     open_model,
 )
 from farfield.validation.models.outline import ModelOutline, keys_text
+from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
@@ -303,6 +304,9 @@ def smallest_window(
     values = json.dumps([kind, outline.values], sort_keys=True, default=str).encode()
     place = Path(folder) / stamped(outline, values, *(part.tobytes() for part in parts))
     search = Search(opened, (parts[0], parts[1]), place, progress)
+    left = search.total - len(search.book.kept)
+    said = f"at most {left} windows on {count} rows of {size} tokens"
+    foretell(opened, read.held_out, [(max(0, left) * count, size)], said, progress)
     return _found(search, read, most, positions == "cache")
 
 

@@ -251,6 +251,10 @@ class Study(Result):
             table(header, rows, "Measured", numeric=tuple(range(1, len(header)))),
             *self._untrained(),
             note(
+                "A field is a mean over heads and queries, each of whole tokens, so it may have a "
+                "fraction."
+            ),
+            note(
                 "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
                 "{batch} rows of {length} tokens, seed {seed}, on {text} (SHA-256 {sha}).",
                 sha=first["text_sha256"],

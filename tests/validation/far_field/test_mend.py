@@ -13,17 +13,18 @@ import farfield
 from farfield.theory.answers.answer import Label, Status
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.advice import Mended, NeedleScore
-from farfield.validation.far_field.cost import Work, timed
+from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.halving import FEW as LEAST
 from farfield.validation.far_field.halving import WIDE, Halving, reading_plan
 from farfield.validation.far_field.mend import Advice, Mending, _advised
+from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.readings import begins
 from farfield.validation.far_field.recall import distances, needle_row
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
-from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses
 from farfield.validation.models.repairs import Repair, Repaired, recipe
+from farfield.validation.models.speed import Work
 
 FEW = Settings(groups=2, rows=6, last=4)
 TRAINED, TO = 64, 256
@@ -105,9 +106,9 @@ def test_every_setting_has_a_line_and_what_was_read_is_halved(rotary, found, spe
     assert 1 + LEAST <= len(read) <= 1 + WIDE and rows[f"text cut to {TRAINED}"].rows == 3
     assert sum(n > 1 for n in read) == sum(n == 3 for n in read) == 2
     speaks(found)
-    real = found.way == "real rows"
-    assert found.label == (Label.MEASURED if real else Label.FORECAST)
-    assert any(row.measured for row in found.rows) == real
+    whole = found.way == "real rows"
+    assert found.label == (Label.MEASURED if whole else Label.FORECAST)
+    assert any(row.measured for row in found.rows) == whole
     if found.best != "none":
         named = found.alternative or found.best
         assert found.pastes == pastes(asked[named], rotary.config, TO)
@@ -166,11 +167,11 @@ def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
     def plan(to, quick=False, minutes=None, probes=0):
         return reading_plan(subject, to, work, None, quick, minutes, probes)
 
-    assert work.real(Repair(), 256) < plan(256).seconds[1] < work.real(Repair(), 900_000)
+    assert real(work, Repair(), 256) < plan(256).seconds[1] < real(work, Repair(), 900_000)
     near, far = plan(256), plan(900_000)
     assert (near.way, near.rows, far.way, far.rows) == ("real rows", 3, "far field", 2)
     assert plan(900_000, minutes=9).way == "real rows" and plan(256, quick=True).way == "gap probe"
-    one, cut, short = work.real(Repair(), 256), work.real(Repair(cut=128), 256), work.of(32, 512)
+    one, cut, short = real(work, Repair(), 256), real(work, Repair(cut=128), 256), work.of(32, 512)
     assert cut < 0.6 * one  # a text that is cut costs less, so the same time has more rows
     for rounds, first, probes in ((1, 3, 9), (1, 4, 0), (2, 3, 9), (3, 4, 0), (4, 4, 5)):
         time = rounds * (1.1 * (first + 2) * one + 3 * cut) + probes * short
@@ -188,7 +189,7 @@ def test_work_is_what_the_layers_multiply(rotary, words):
     work = timed(subject_of(rotary, words, 32))
     of_a_token = 4 * 32 * 32 + 3 * 32 * 32 + 300 * 32 + 3 * 32
     assert work.operations(1, 0) == 2 * of_a_token and work.operations(0, 1) == 4 * 32
-    assert work.seconds > 0 and work.real(Repair(cut=64), TO) < work.real(Repair(), TO)
+    assert work.seconds > 0 and real(work, Repair(cut=64), TO) < real(work, Repair(), TO)
 
 
 def line(name, difference=None, right=(), loss=1.0):

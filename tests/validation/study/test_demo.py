@@ -1,5 +1,7 @@
 """The demonstration: theory at once, then one trained model after the other, none twice."""
 
+import re
+
 import pytest
 
 from farfield.cli import main
@@ -10,21 +12,35 @@ from farfield.validation.study.demo import COLUMNS, demonstration, predicted, ro
 
 
 @pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow)])
-def steps(request, tiny_runs):
+def steps(request, tiny_runs, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "WORKERS", request.param)
-        yield list(demonstration("-2*log(1+n)", tiny_runs, preset="tiny")), tiny_runs
+        told = []
+        how = {"preset": "tiny", "notice": lambda *said: told.append((*said, "")[:4])}
+        store = tiny_runs if request.param == 1 else tmp_path_factory.mktemp("side_by_side")
+        yield list(demonstration("-2*log(1+n)", store, **how)), store, told
 
 
 def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):
-    studies, _ = steps
+    studies, *_ = steps
     assert [len(study.trained) for study in studies] == [0, 1, 2, 3]
     assert [e.prediction.name for e in studies[0].entries] == ["-2*log(1+n)", "nope", "alibi"]
     assert predicted(studies[0].entries[0]).startswith("-2*log(1+n): the series converges")
 
 
+def test_each_model_says_its_loss_and_its_time_and_steps_are_reported(steps):
+    studies, _, told = steps
+    notes = [note for _, _, total, note in told if total == 0 and "of 3 models" in note]
+    assert len(notes) == len(studies[-1].trained)
+    for note in notes:
+        assert re.search(r", loss \d\.\d{3} nats after 30 steps in \d+ s; \d of 3 models", note)
+    assert any(stage.endswith("train") and total for stage, _, total, _ in told)
+    if demo.WORKERS > 1:
+        assert {total for stage, _, total, _ in told if stage.endswith("train")} == {90}
+
+
 def test_a_row_is_what_the_theory_and_the_model_say(steps):
-    studies, _ = steps
+    studies, *_ = steps
     last = studies[-1]
     for entry in last.trained:
         cells = dict(zip(COLUMNS, row(entry), strict=True))
@@ -39,7 +55,7 @@ def test_a_row_is_what_the_theory_and_the_model_say(steps):
 
 
 def test_what_is_trained_is_not_trained_again(steps):
-    studies, store = steps
+    studies, store, _ = steps
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*.safetensors")}
     again = list(demonstration("-2*log(1+n)", store, preset="tiny"))[-1]
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*.safetensors")} == before
