@@ -400,7 +400,7 @@ def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sam
 
 
 def _with_edges(sample: Sample, distances: np.ndarray, at: Callable[[float], np.ndarray]) -> Sample:
-    """With the two sides of each edge between neighbours of which one is masked."""
+    """With both sides of each edge between two neighbours, one of them masked."""
     whole, bias = _between(distances, sample.bias[:, 0, :], at)
     last = whole[-1:]
     return replace(sample, bias=bias[:, None, :], queries=last, keys=last - whole)

@@ -336,7 +336,7 @@ def _trained(values: Mapping[str, Any], text: Any) -> tuple[int | None, str]:
 
 
 def _notes(outline: ModelOutline, values: Mapping[str, Any]) -> Iterator[str]:
-    """What is worth knowing beyond the table of layers."""
+    """Facts worth knowing beyond the table of layers."""
     layers = outline.layers
     for r in dict.fromkeys(layer.rotation for layer in layers):
         if r is not None and r.note:

@@ -58,11 +58,11 @@ class DroppedKeys:
 
     @property
     def tight(self) -> bool:
-        """Whether the sample shows at least half of what is so."""
+        """Whether the sample shows at least half of the true share."""
         return self.holds and self.sampled >= _TIGHT * self.measured > 0
 
     def blocks(self) -> Iterator[Block]:
-        """What is so, and what a certificate shows of it."""
+        """The true share, and the part that a certificate shows."""
         shares = {name: f"{getattr(self, name):.0%}" for name in ("measured", "sampled", "worst")}
         shown = ": drawn keys show it for {sampled} at run time, the worst case for {worst}"
         yield sentence(
@@ -91,7 +91,7 @@ class DroppedKeys:
 def dropped_keys(
     network: Network, tokens: Tensor, width: int, sinks: int = 0
 ) -> DroppedKeys | None:
-    """What a window drops in a text, and what certificates at run time say of it.
+    """What a window drops in a text, and what certificates at run time say.
 
     Args:
         network: the model.

@@ -6,8 +6,8 @@ the cache and where they stop growing, the heads of the attention that was calle
 functions of the library at chosen places, and the inverse frequencies that its rotations compute.
 
 The run decides no value. Where code looks at a number of the row, it finds 0: such a look may
-choose a scaling or a message, and no shape. A layer whose mask or rotation passes through code that
-hides it is marked as not observed, and is told as the configuration says.
+choose a scaling or a message, and no shape. Some code hides the mask or rotation of a layer. Such a
+layer is marked as not observed, and the configuration speaks for it.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Watch:
         return False
 
     def make_mask(self, kind: torch.dtype | None) -> Callable[..., Tensor]:
-        """What stands for the library's masks of one kind."""
+        """The stand-in for the library's masks of one kind."""
 
         def mask(
             batch_size: int,
@@ -168,7 +168,7 @@ class _Watch:
         attention_mask: Any = None,
         **more: Any,
     ) -> tuple[Tensor, None]:
-        """What stands for the library's attention."""
+        """The stand-in for the library's attention."""
         made = self.mask_of(attention_mask)
         if query.shape[1] % key.shape[1]:
             raise NotObserved(f"{key.shape[1]} heads of keys do not divide {query.shape[1]} heads")
@@ -192,7 +192,7 @@ class _Watch:
         return value.new_empty(shape), None
 
     def choose(self, scores: Tensor, k: Any, dim: int = -1, *args: Any, **more: Any) -> Any:
-        """What stands for `topk`: where a layer attends, a choice of keys or of blocks of them."""
+        """The stand-in for `topk`: where a layer attends, a choice of keys or of blocks of them."""
         if self.attending and self.layer is not None:
             self.picks[self.layer] = (int(k), scores.shape[dim])
             if self.tokens > SHORT and self.alike:
@@ -344,7 +344,7 @@ def _row(network: Any, tokens: int) -> Any:
 
 
 def _cache(out: Any) -> Any:
-    """The cache of an output, that of the decoder's own keys; None without."""
+    """The cache of an output, for the decoder's own keys; None without."""
     named = (getattr(out, name, None) for name in ("cache", "past_key_values", "cache_params"))
     cache = next((each for each in named if each is not None), None)
     cache = getattr(cache, "self_attention_cache", cache)

@@ -48,7 +48,7 @@ class LayerOutline:
         attends: whether it has softmax attention.
         width: keys that a query sees at most, its own included; None for all before it.
         both_sides: whether it sees tokens after its own too; `width` counts both sides.
-        chunked: whether `width` is that of the chunk that a query lies in.
+        chunked: whether `width` is the width of the query's chunk.
         picks: how many of these keys an indexer chooses for each query; None where it has none.
         heads, key_heads, head_size: of its attention.
         cached: numbers that a token takes in its cache; 0 where it has none of its own.

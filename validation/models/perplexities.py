@@ -133,7 +133,7 @@ def model_perplexity(
         bos: one of `text.FIRST`.
         view: which keys a query sees.
         device: of torch; None for the CPU, or where a live model is.
-        dtype: float32, bfloat16 or float16; None for float32, or that of a live model.
+        dtype: float32, bfloat16 or float16; None for float32, or a live model's own.
         progress: told how far it is.
 
     Raises:
@@ -203,7 +203,7 @@ def _passes(protocol: str, count: int, longest: int, length: int) -> float:
 
 
 def hf_stride(tokens: np.ndarray, length: int, bos: int | None) -> Scored:
-    """Windows of a length that move by half of it; the tokens that are new in one are scored.
+    """Windows of a length that move by half a window; the tokens that are new in one are scored.
 
     As the guide of transformers computes it: the mean loss of a window counts as often as it has
     new tokens, less one.
