@@ -69,9 +69,9 @@ from .validation.far_field.blame import blame as blame
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import foresee as foresee
 from .validation.far_field.foresee import gap_probe as gap_probe
+from .validation.far_field.gap_probe import GapProbe as GapProbe
 from .validation.far_field.mend import Mending as Mending
 from .validation.far_field.mend import mend as mend
-from .validation.far_field.probe import GapProbe as GapProbe
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.inventory import TrainedRun as TrainedRun

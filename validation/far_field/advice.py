@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from farfield.validation.far_field.probe import COST
+from farfield.validation.far_field.gap_probe import COST
 
 LEVEL = 0.05
 """Of the sign test, two sides."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 
+from farfield.validation.far_field.model_on_text import ModelOnText
 from farfield.validation.far_field.recall import BLOCK, MOST, part_of
-from farfield.validation.far_field.subject import ModelOnText
 from farfield.validation.models import speed
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.repairs import Repair

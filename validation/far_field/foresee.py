@@ -25,10 +25,10 @@ from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.validation.far_field.blame import Blame, blame
 from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.gap_probe import GapProbe, mean_and_half, probe
 from farfield.validation.far_field.intervals import elsewhere
-from farfield.validation.far_field.probe import GapProbe, mean_and_half, probe
-from farfield.validation.far_field.stages import Sampling
-from farfield.validation.far_field.subject import (
+from farfield.validation.far_field.long_rows import Sampling
+from farfield.validation.far_field.model_on_text import (
     QUICK,
     ModelOnText,
     Settings,

@@ -39,18 +39,18 @@ from farfield.validation.far_field.advice import (
     shown_below,
 )
 from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.gap_probe import COST
 from farfield.validation.far_field.halving import Halving, reading_plan
-from farfield.validation.far_field.probe import COST
-from farfield.validation.far_field.readings import Readings, Way
-from farfield.validation.far_field.recall import needles_of
-from farfield.validation.far_field.rotary import Paste, pastes, settings_of
-from farfield.validation.far_field.subject import (
+from farfield.validation.far_field.model_on_text import (
     QUICK,
     ModelOnText,
     Settings,
     reach_of,
     subject_of,
 )
+from farfield.validation.far_field.readings import Readings, Way
+from farfield.validation.far_field.recall import needles_of
+from farfield.validation.far_field.rotary import Paste, pastes, settings_of
 from farfield.validation.json_files import Book, writable_folder
 from farfield.validation.models.folder import describe
 from farfield.validation.models.repairs import FIRST_KEYS, Repair, candidates, recipe
@@ -307,8 +307,8 @@ def mend(
     progress(subject.first(plan.text), 0, 0)
     kind = next(subject.live.parameters()).dtype
     asks = str((far, subject.settings, subject.bos, told, kind)).encode()
-    place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
-    readings = Readings(subject, far, plan.way, Book(place), tuple(told))
+    kept = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
+    readings = Readings(subject, far, plan.way, Book(kept), tuple(told))
     search = Halving(readings, plan, progress)
     search.halve(asked)
     rows = {repair: search.line(repair) for repair in asked}

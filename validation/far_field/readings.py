@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 
 from farfield.validation.far_field.advice import NeedleScore
-from farfield.validation.far_field.probe import gap_losses
+from farfield.validation.far_field.gap_probe import gap_losses
+from farfield.validation.far_field.long_rows import Stages
+from farfield.validation.far_field.model_on_text import ModelOnText
 from farfield.validation.far_field.recall import (
     BLOCK,
     MOST,
@@ -29,8 +31,6 @@ from farfield.validation.far_field.recall import (
     recalled,
 )
 from farfield.validation.far_field.rotary import applied
-from farfield.validation.far_field.stages import Stages
-from farfield.validation.far_field.subject import ModelOnText
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.repairs import Repair, Repaired

@@ -1,4 +1,4 @@
-"""Biases that depend on the text read, with far keys that represent many.
+"""Biases that depend on what is read, with far keys that represent many.
 
 A bias of content between a query at `i` and a key at `j` is made of what lies between them. A far
 key represents several positions and enters as often: they are its *weight*. Two forms are known,
@@ -25,7 +25,7 @@ TOKENS = 6  # of the row on which a module is tried
 
 
 class Content(Protocol):
-    """A bias that depends on the text read."""
+    """A bias that depends on what is read."""
 
     def between(self, q: Tensor, k: Tensor, i: Tensor, j: Tensor, weight: Tensor) -> Tensor:
         """The bias of queries `q` at `i` to keys `k` at `j`, shape (rows, heads, len(i), len(j)).
@@ -36,7 +36,7 @@ class Content(Protocol):
 
 
 class StepBias:
-    """A sum over the tokens between; each adds a number of its own."""
+    """A sum over the tokens between: each adds a number of its own."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -67,7 +67,7 @@ class CountBias:
 
 
 def of_positions(module: nn.Module, heads: int, size: int) -> bool:
-    """Whether a bias depends on the positions of query and key alone, not on the text read."""
+    """Whether a bias depends on the positions of query and key alone, not on what is read."""
     random, places = torch.Generator().manual_seed(0), torch.arange(TOKENS)
     some = places[1::2]
     with torch.no_grad():
@@ -134,7 +134,7 @@ def content_of(module: nn.Module, heads: int, size: int) -> Content:
 
 
 def _turned_over(k: Tensor, at: int) -> Tensor:
-    """Keys that are one and the same."""
+    """Keys, one of them with the other sign."""
     k = k.clone()
     k[:, :, at] *= -1
     return k

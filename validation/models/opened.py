@@ -42,7 +42,7 @@ _FLOATS = 60  # a token takes this many times the width while the gradient of a 
 
 @dataclass(frozen=True)
 class View:
-    """Which keys a query sees at most, apart from those that its layer hides anyway.
+    """Which keys a query sees at most; its layer may hide more.
 
     Args:
         window: nearest keys, its own included, in every layer; None for no limit.
@@ -307,7 +307,7 @@ def open_model(
         model: what its folder says.
         tokens: the longest row it will be given; enters the estimate of the memory.
         device: of torch, as cuda or cuda:1; None for the CPU, or where a live model is.
-        dtype: one of `TYPES`; None for float32, or a live model's own.
+        dtype: one of `TYPES`; None for float32, or that of a live model.
         by_layer: whether to read one layer at a time in any case.
 
     Raises:

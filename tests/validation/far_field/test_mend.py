@@ -17,10 +17,10 @@ from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.halving import FEW as LEAST
 from farfield.validation.far_field.halving import WIDE, Halving, reading_plan
 from farfield.validation.far_field.mend import Advice, Mending, _advised
+from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.readings import begins
 from farfield.validation.far_field.recall import distances, needle_row
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
-from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses
 from farfield.validation.models.repairs import Repair, Repaired, recipe

@@ -3,7 +3,7 @@
 import pytest
 
 import farfield
-from farfield.validation.far_field.subject import Settings
+from farfield.validation.far_field.model_on_text import Settings
 from farfield.validation.models.library_network import LibraryNetwork
 
 KINDS = {

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
+from farfield.validation.far_field.long_rows import Begun, Sampling, begin, far_losses
 from farfield.validation.far_field.recall import Encode
-from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.network import Network, losses
