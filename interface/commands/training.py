@@ -25,7 +25,8 @@ class ModelOptions:
     """What is trained on which text, and how; the encoding apart."""
 
     preset: str = "demo"
-    "architecture and schedule, by name or as a TOML file."
+    """architecture and schedule: tiny, first, demo, small, recall, base, paper:qin2024,
+    paper:chi2023, paper:sun2023, or a TOML file."""
     text: str | None = None
     "a file or folder to train on; NAME.npy holds tokens."
     seed: NonNegativeInt = 0
@@ -35,7 +36,7 @@ class ModelOptions:
     layers: CountOrNone = None
     "of the model."
     width: CountOrNone = None
-    "of the model; an even multiple of its --heads."
+    "of the model; an even multiple of its heads, 8 in demo, others with --heads."
     batch: CountOrNone = None
     "rows a step."
     steps: CountOrNone = None
@@ -210,7 +211,7 @@ def sweep(
 
 
 def _going_on(runs: str) -> str:
-    """What is said before the first step of a training."""
+    """The line before the first step of a training."""
     return (
         "the first steps are timed; finished runs are not repeated; Ctrl-C stops it, the same "
         f"command goes on from {runs}"
