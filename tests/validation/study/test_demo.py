@@ -1,5 +1,8 @@
 """The demonstration: theory at once, then one trained model after the other, none twice."""
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
 
 from farfield.cli import main
@@ -11,20 +14,38 @@ from farfield.validation.study.demo import COLUMNS, demonstration, predicted, ro
 
 @pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow)])
 def steps(request, tiny_runs):
+    """The studies, their runs, and what is told; a clock that is looked at goes on by 6 s."""
+    told, clock = [], itertools.count(step=6)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "WORKERS", request.param)
-        yield list(demonstration("-2*log(1+n)", tiny_runs, preset="tiny")), tiny_runs
+        patch.setattr(demo, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        how = {"preset": "tiny", "notice": lambda *at: told.append((*at, "")[:4])}
+        yield list(demonstration("-2*log(1+n)", tiny_runs, **how)), tiny_runs, told
+
+
+def test_it_tells_how_many_models_are_done_and_how_long_the_others_take(steps):
+    """After 6, 12 and 18 s: two are as long as two times the first, one is half of two."""
+    *_, told = steps
+    notes = [note for stage, _, total, note in told if not (stage or total)]
+    assert notes == [
+        f"3 models of 2 layers, {demo.WORKERS} at a time",
+        "1 of 3 models, about 12 s left",
+        "2 of 3 models, about 6 s left",
+        "3 of 3 models",
+    ]
+    done = [(at, of) for stage, at, of, _ in told if stage == "trained and measured"]
+    assert done == [(k, 3) for k in range(4)]
 
 
 def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):
-    studies, _ = steps
+    studies, *_ = steps
     assert [len(study.trained) for study in studies] == [0, 1, 2, 3]
     assert [e.prediction.name for e in studies[0].entries] == ["-2*log(1+n)", "nope", "alibi"]
     assert predicted(studies[0].entries[0]).startswith("-2*log(1+n): the series converges")
 
 
 def test_a_row_is_what_the_theory_and_the_model_say(steps):
-    studies, _ = steps
+    studies, *_ = steps
     last = studies[-1]
     for entry in last.trained:
         cells = dict(zip(COLUMNS, row(entry), strict=True))
@@ -39,7 +60,7 @@ def test_a_row_is_what_the_theory_and_the_model_say(steps):
 
 
 def test_what_is_trained_is_not_trained_again(steps):
-    studies, store = steps
+    studies, store, _ = steps
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*.safetensors")}
     again = list(demonstration("-2*log(1+n)", store, preset="tiny"))[-1]
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*.safetensors")} == before
