@@ -33,6 +33,9 @@ def test_it_tells_how_many_models_are_done_and_how_long_the_others_take(steps):
         "2 of 3 models, about 6 s left",
         "3 of 3 models",
     ]
+    theory = [each[:3] for each in told if each[0].endswith((": theory", ": done"))]
+    names = ("-2*log(1+n)", "nope", "alibi")
+    assert theory == [(f"{n}: {x}", k, 1) for n in names for k, x in enumerate(("theory", "done"))]
     done = [(at, of) for stage, at, of, _ in told if stage == "trained and measured"]
     assert done == [(k, 3) for k in range(4)]
 
