@@ -46,7 +46,7 @@ demo:  ## an idea beside ALiBi and no bias: theory, three small models, a page
 		else $(pip) install $(PIP_ARGS) --quiet '.[train]'; fi
 	$(VENV)/bin/farfield demo
 
-figures: install  ## every figure and table of the papers, its data, what agrees; begun again, it continues
+figures: install  ## every figure and table of the papers, its data, what agrees
 	$(VENV)/bin/farfield figures --out out/figures
 
 gpu: install  ## what only a GPU measures, 6 minutes at most; begun again, it continues

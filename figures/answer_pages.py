@@ -97,7 +97,7 @@ def _study(s: Study) -> Iterator[Section]:
         for p in predictions:
             yield Section(_named(p), folded(laid_out(p.blocks()), shown=0))
     if s.place is not None:
-        shown = [(terminal(_named(p)), p.encoding) for p in predictions if p.row_fields]
+        shown = [(terminal(_named(p)), p.encoding) for p in predictions if p.drawable]
         among = against_critical(shown, s.place.ranks)
         ranked = folded(laid_out(s.place.blocks(), [among]))
         yield Section(words("Place among the known encodings"), ranked)
@@ -109,6 +109,6 @@ def _kept(*predictions: Prediction) -> Iterator[Block]:
     """The share that the nearest tokens keep, of those that have a bias with all its values."""
     from farfield.figures.priors import kept_share
 
-    shown = [(terminal(_named(p)), p.encoding) for p in predictions if p.row_fields]
+    shown = [(terminal(_named(p)), p.encoding) for p in predictions if p.drawable]
     if shown:
         yield kept_share([(name, e, k) for k, (name, e) in enumerate(shown)])

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,11 @@ import sympy
 from matplotlib.figure import Figure
 
 from farfield.figures.document import Fold, Item, Picture, piece
-from farfield.figures.style import svg
+from farfield.figures.style import FORMATS, rendered, svg
 from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
 from farfield.theory.answers.notation import code, words
+from farfield.theory.files import write
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,23 @@ class Drawing(Result):
 
     def _repr_html_(self) -> str:
         return piece(self.items()[: None if self.figure is None else 1])
+
+
+def saved(
+    figure: Figure, path: str | os.PathLike[str], data: Data, name: str, description: str
+) -> tuple[Path, Path]:
+    """A figure as a file of the kind that its ending names, with its data as CSV beside it.
+
+    Raises:
+        InputError: another ending, or a file that cannot be written.
+    """
+    place = Path(path)
+    kind = place.suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise InputError(f"{str(path)!r}: accepted are names that end with .{', .'.join(FORMATS)}")
+    write(place, rendered(figure, kind, name, description))
+    write(place.with_suffix(".csv"), data.csv().encode())
+    return place, place.with_suffix(".csv")
 
 
 def seen(figure: Figure) -> str:

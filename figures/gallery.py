@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,16 +31,6 @@ if TYPE_CHECKING:
 
     from farfield.validation.papers.claim import Check, Claim
 
-MODULES = {
-    "farfield": "papers.farfield",
-    "qin2024": "papers.qin2024",
-    "sun2023": "papers.sun2023",
-    "chi2023": "papers.chi2023",
-    "curves": "curves",
-    "printed_tables": "papers.printed_tables",
-    "remeasured": "papers.remeasured",
-}
-"""Where the functions that draw are; a module is loaded when one of its exhibits is asked for."""
 AGREES, DIFFERS = ("holds_as_printed",), ("needs_a_correction", "wrong")
 OPEN = ("depends_on_the_tolerance", "not_seen_at_this_scale", "cannot_be_tested")
 """Verdicts on the papers' sentences."""
@@ -81,7 +70,7 @@ def recompute(
     drawn: Drawing = function(*given, **e.options, **_read(e, settings or {}))
     more = [drawn.caption]
     if known is not None and e.kind == "measured":
-        from farfield.figures.samples import not_learned
+        from farfield.figures.papers.samples import not_learned
 
         more += [OWN_MODELS if e.paper == "farfield" else not_learned(known)]
     if e.paper != "farfield" and drawn.figure is not None and drawn.beside is None:
@@ -93,7 +82,7 @@ def _function(e: Exhibit) -> Callable[..., Drawing]:
     """The function that draws an exhibit."""
     place, _, name = (e.draw or e.id.replace("-", "_")).partition(".")
     function: Callable[..., Drawing] = getattr(
-        import_module(f"farfield.figures.{MODULES[place]}"), name
+        import_module(f"farfield.figures.papers.{place}"), name
     )
     return function
 
@@ -158,11 +147,10 @@ def _spellings(e: Exhibit) -> tuple[str, ...]:
 
 @dataclass(frozen=True, repr=False)
 class Gallery(Result):
-    """The exhibits that were drawn, those that were finished before, and those missing.
+    """The exhibits that were drawn, and those missing.
 
     Fields:
-        drawn: the drawing of each exhibit that was drawn now, by id.
-        kept: the ids of those whose files are newer than all that they come from.
+        drawn: the drawing of each exhibit, by id.
         missing: why an exhibit has none, and the command that changes it, by id.
         said: the sentences of the papers on each of them, decided, by id.
         files: what was written.
@@ -170,17 +158,15 @@ class Gallery(Result):
 
     drawn: dict[str, Drawing]
     missing: dict[str, str]
-    kept: tuple[str, ...] = ()
     said: Mapping[str, Sequence[Claim]] = field(default_factory=dict)
     files: tuple[str, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        done = [*self.drawn, *self.kept]
-        rows = [(k, INDEX[k].kind, INDEX[k].title, *self._counts(k)) for k in done]
+        rows = [(k, INDEX[k].kind, INDEX[k].title, *self._counts(k)) for k in self.drawn]
         wide = 6 if self.said else 3
         against = {
             c.id: (k, c.id, c.statement, c.verdict)
-            for k in reversed(done)
+            for k in reversed(self.drawn)
             for c in self.said.get(k, ())
             if c.verdict in DIFFERS
         }
@@ -196,38 +182,19 @@ class Gallery(Result):
         )
         return (
             sentence(
-                "{drawn} of {all} drawn, {kept} kept from before, {missing} missing.",
+                "{drawn} of {all} drawn, {missing} missing.",
                 drawn=len(self.drawn),
-                all=plural(len(done) + len(missing), "exhibit"),
-                kept=len(self.kept),
+                all=plural(len(self.drawn) + len(missing), "exhibit"),
                 missing=len(missing),
             ),
-            *([self._agreement()] if self.said else []),
+            *([agreement(self.said)] if self.said else []),
             *(table(header, cells, numeric=numeric) for header, cells, numeric in tables if cells),
         )
-
-    def index(self, shown: Mapping[str, str]) -> Sheet:
-        """The page of all, with figures as inline SVG, empty for a table."""
-        sentences = [b for b in self.blocks() if isinstance(b, Sentence)]
-        return index_sheet(sentences, shown, self.missing, self.said)
 
     def _counts(self, name: str) -> list[Any]:
         verdicts = [c.verdict for c in self.said.get(name, ())]
         kinds = (AGREES, DIFFERS, OPEN) if self.said else ()
         return [sum(v in kind for v in verdicts) or "" for kind in kinds]
-
-    def _agreement(self) -> Block:
-        """How many of the papers' sentences agree with what is drawn."""
-        every = {c.id: c.verdict for claims in self.said.values() for c in claims}.values()
-        agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
-        return sentence(
-            "Of {all} on them {agree} hold as printed, {differ} are wrong or need a correction, "
-            "{open} are not decided.",
-            all=plural(len(every), "sentence"),
-            agree=agree,
-            differ=differ,
-            open=open_,
-        )
 
     def fields(self) -> dict[str, Any]:
         return {
@@ -235,11 +202,24 @@ class Gallery(Result):
                 k: {"kind": INDEX[k].kind, "title": INDEX[k].title, "caption": d.caption}
                 for k, d in self.drawn.items()
             },
-            "kept": list(self.kept),
             "missing": dict(self.missing),
             "said": {k: {c.id: str(c.verdict) for c in own} for k, own in self.said.items()},
             "files": list(self.files),
         }
+
+
+def agreement(said: Mapping[str, Sequence[Claim]]) -> Sentence:
+    """How many of the papers' sentences agree with what is drawn."""
+    every = {c.id: c.verdict for claims in said.values() for c in claims}.values()
+    agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
+    return sentence(
+        "Of {all} on them {agree} hold as printed, {differ} are wrong or need a correction, "
+        "{open} are not decided.",
+        all=plural(len(every), "sentence"),
+        agree=agree,
+        differ=differ,
+        open=open_,
+    )
 
 
 def draw(
@@ -256,8 +236,7 @@ def draw(
     Args:
         names: ids of exhibits, of papers, or numbers such as `fig6`; all of them if none is given.
         folder: where each figure is written as soon as it is drawn, with its data as CSV, and with
-            pages where there are several; files of a run before are kept where they are newer than
-            farfield and show no results. Nothing is written if None.
+            pages where there are several. Nothing is written if None.
         kind: `svg`, `png` or `pdf`.
         runs: a folder of runs, or a CSV file of results, to draw the measured ones from; the
             committed results if None.
@@ -271,105 +250,68 @@ def draw(
     one_of(kind, "format", FORMATS)
     wanted = {e.id: e for name in names for e in named(name)}
     chosen = list(wanted.values()) or list(INDEX.values())
-    several = len(chosen) > 1
     if settings:
-        return _changed(chosen, settings, folder, kind)
+        chosen = [_changed(chosen, settings)]
+    several = len(chosen) > 1
     place, known = None if folder is None else writable_folder(folder), None
     if runs is not None:
         from farfield.validation.results import results
 
         known = results(os.fspath(runs))
-    since = _newest(str(files("farfield")))
-    drawn, missing = dict[str, Drawing](), dict[str, str]()
+    drawn, missing, written = dict[str, Drawing](), dict[str, str](), list[Path]()
     claims: dict[str, Sequence[Claim]] = {}
-    shown, written = dict[str, str](), list[Path]()
+    pairs = [(name, str(value)) for name, value in (settings or {}).items()]
     for e in chosen:
         if notice is not None:
             notice(e.id)
         claims |= {e.id: claims_on(e.id)} if several else {}
-        if place is not None and _is_finished(place, e, kind, several, since):
-            shown[e.id] = _thumb(place, e)
-            continue
         try:
-            drawn[e.id] = recompute(e, known)
+            drawn[e.id] = recompute(e, known, settings)
         except NoResults as why:
             missing[e.id] = str(why)
             continue
         if place is not None:
-            written += _written(place, e, drawn[e.id], kind, claims.get(e.id))
-            shown[e.id] = _thumb(place, e)
-    kept = tuple(k for k in shown if k not in drawn)
-    found = Gallery(drawn, missing, kept, claims)
+            stem = re.sub(r"[^\w.-]+", "-", "_".join([e.id, *map("-".join, pairs)]))
+            written += _written(place / stem, e, drawn[e.id], kind, claims.get(e.id))
+    found = Gallery(drawn, missing, claims)
     if place is not None and several:
         written.append(place / "index.html")
-        write(written[-1], page(_index(place, found, shown)).encode())
+        write(written[-1], page(_index(place, found)).encode())
     return replace(found, files=tuple(map(str, written)))
 
 
-def _index(place: Path, found: Gallery, shown: Mapping[str, str]) -> Sheet:
-    """The page of all exhibits that the folder has pages of, those of earlier runs too."""
-    others = [
-        e
-        for e in INDEX.values()
-        if e.id not in {*shown, *found.missing} and (place / f"{e.id}.html").exists()
-    ]
-    every = dict(shown) | {e.id: _thumb(place, e) for e in others}
-    whole = replace(
-        found,
-        kept=(*found.kept, *(e.id for e in others)),
-        said=dict(found.said) | {e.id: claims_on(e.id) for e in others},
+def _index(place: Path, found: Gallery) -> Sheet:
+    """The page of all exhibits that the folder has pages of, those drawn before too."""
+    names = [k for k in INDEX if k not in found.missing and (place / f"{k}.html").exists()]
+    claims = {k: found.said[k] if k in found.said else claims_on(k) for k in names}
+    every = plural(len(names), "exhibit")
+    summary = sentence("{every} here, {missing} missing.", every=every, missing=len(found.missing))
+    return index_sheet(
+        [summary, agreement(claims)], {k: _thumb(place, k) for k in names}, found.missing, claims
     )
-    return whole.index({name: every[name] for name in INDEX if name in every})
 
 
-def _changed(
-    chosen: Sequence[Exhibit],
-    settings: Mapping[str, object],
-    folder: str | os.PathLike[str] | None,
-    kind: str,
-) -> Gallery:
-    """One figure drawn with other settings, beside the one that the paper has."""
+def _changed(chosen: Sequence[Exhibit], settings: Mapping[str, object]) -> Exhibit:
+    """The one figure that settings are of."""
     able = [e for e in chosen if settings.keys() <= settings_of(e).keys()]
     able = able or [e for e in chosen if settings_of(e)] or list(chosen)
     if len(able) > 1:
         ids = ", ".join(e.id for e in able[:4])
         raise InputError(f"settings belong to one figure; {len(able)} are named: {ids} ...")
-    (e,) = able
-    drawing = recompute(e, settings=settings)
-    files: tuple[str, ...] = ()
-    if folder is not None:
-        words = (f"{name}-{value}" for name, value in settings.items())
-        other = replace(e, id=re.sub(r"[^\w.-]+", "-", "_".join([e.id, *words])))
-        files = tuple(map(str, _written(writable_folder(folder), other, drawing, kind, None)))
-    return Gallery({e.id: drawing}, {}, files=files)
+    return able[0]
 
 
-def _newest(folder: str) -> float:
-    """When the newest file of a folder was changed."""
-    every = Path(folder).rglob("*")
-    return max(p.stat().st_mtime for p in every if p.is_file() and p.suffix != ".pyc")
-
-
-def _is_finished(place: Path, e: Exhibit, kind: str, several: bool, since: float) -> bool:
-    """Whether all files of an exhibit are newer than what they come from; the last is written
-    last. A measured one may come from other results, so that it is drawn again."""
-    if e.kind == "measured":
-        return False
-    last = place / f"{e.id}.{'html' if several else 'csv'}"
-    whole = "table" in e.id or (place / f"{e.id}.{kind}").exists()
-    return whole and last.exists() and last.stat().st_mtime > since
-
-
-def _thumb(place: Path, e: Exhibit) -> str:
+def _thumb(place: Path, name: str) -> str:
     """The figure for the index, where there is one as SVG."""
-    file = place / f"{e.id}.svg"
+    file = place / f"{name}.svg"
     return inline(file.read_text(encoding="utf-8")) if file.exists() else ""
 
 
 def _written(
-    place: Path, e: Exhibit, drawing: Drawing, kind: str, claims: Sequence[Claim] | None
+    stem: Path, e: Exhibit, drawing: Drawing, kind: str, claims: Sequence[Claim] | None
 ) -> Iterator[Path]:
-    """The files of an exhibit: figure, data and, where claims are handed in, its page."""
+    """The files of an exhibit, which begin with `stem`: figure, data and, where claims are handed
+    in, its page."""
     content = {}
     if drawing.figure is not None:
         content[kind] = rendered(drawing.figure, kind, e.id, drawing.caption)
@@ -378,8 +320,9 @@ def _written(
         vector = inline(content["svg"].decode()) if "svg" in content else ""
         content["html"] = page(exhibit_sheet(e, drawing, vector, claims, settings_of(e))).encode()
     for ending, data in content.items():
-        write(place / f"{e.id}.{ending}", data)
-        yield place / f"{e.id}.{ending}"
+        file = stem.with_name(f"{stem.name}.{ending}")
+        write(file, data)
+        yield file
 
 
 def claims_on(identifier: str) -> tuple[Claim, ...]:

@@ -25,15 +25,25 @@ _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 VERBS = {
-    "check": "check_convergence",
-    "trf": "receptive_fields",
-    "compare": "compare_tails",
-    "resolution": "attention_resolution",
-    "window": "certified_window",
-    "lint": "inspect_bias",
-    "erf": "empirical_receptive_field",
+    "audit": "models.audit",
+    "check": "theory.check check_convergence",
+    "claims": "pages.claims",
+    "compare": "theory.compare compare_tails",
+    "design": "goals.design",
+    "erf": "models.erf empirical_receptive_field",
+    "forecast": "theory.forecast",
+    "foresee": "far.foresee",
+    "lint": "theory.lint inspect_bias",
+    "mend": "far.mend",
+    "plot": "goals.plot",
+    "reach": "theory.reach",
+    "resolution": "theory.resolution attention_resolution",
+    "study": "pages.study",
+    "train": "training.train",
+    "trf": "theory.trf receptive_fields",
+    "window": "models.window certified_window",
 }
-"""Verbs of the command line whose function has a longer name; each is a name of it too."""
+"""Verbs of the command line with a public function: the verb, and the function's longer name."""
 
 COMMANDS = {
     "atlas": "pages.atlas",
@@ -63,7 +73,8 @@ def __getattr__(name: str) -> Any:
     if name in COMMANDS:
         globals()[name] = import_module("farfield.verbs").function(COMMANDS[name], name)
         return globals()[name]
-    longer = VERBS.get(name, name)
+    path, _, longer = VERBS.get(name, "").partition(" ")
+    longer = longer or name
     if not (longer in __all__ or longer.startswith("_") or find_spec(f"{__name__}.{longer}")):
         from farfield.theory.answers.names import closest
 
@@ -71,16 +82,12 @@ def __getattr__(name: str) -> Any:
             f"farfield has no {name!r}; {closest(name, [*__all__, *VERBS, *COMMANDS])}"
         )
     public = _load(longer)  # which leaves it here under its longer name, not guarded
-    for typed in (longer, name):
-        globals()[typed] = _guarded(public, typed) if isfunction(public) else public
+    globals()[longer] = guarded(public, longer) if isfunction(public) else public
+    if isfunction(public):
+        globals()[longer].__module__ = __name__
+    if path:
+        globals()[name] = import_module("farfield.verbs").joined(public, path, name)
     return globals()[name]
-
-
-def _guarded(question: Any, name: str) -> Any:
-    """A function of the package, by one of its names."""
-    public = guarded(question, name)
-    public.__module__ = __name__
-    return public
 
 
 def _export(name: str) -> Any:
@@ -92,4 +99,4 @@ def _export(name: str) -> Any:
 provide("tensor", lambda: _export("bias_tensor"))
 provide("score_mod", lambda: _export("score_mod"))
 provide("block_mask", lambda: _export("block_mask"))
-provide("plot", lambda: import_module("farfield.figures.plotting").curve_of)
+provide("plot", lambda: import_module("farfield.figures.answer_charts").curve_of)

@@ -1,7 +1,7 @@
 """The public names, each with the module that holds it."""
 
-from .figures.plotting import Plot as Plot
-from .figures.plotting import plot as plot
+from .figures.formula_plots import Plot as Plot
+from .figures.formula_plots import plot as plot
 from .numerics.ceiling import AttentionCeiling as AttentionCeiling
 from .numerics.ceiling import attention_ceiling as attention_ceiling
 from .numerics.comparison import (
@@ -69,9 +69,9 @@ from .validation.far_field.blame import blame as blame
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import foresee as foresee
 from .validation.far_field.foresee import gap_probe as gap_probe
+from .validation.far_field.gap_probe import GapProbe as GapProbe
 from .validation.far_field.mend import Mending as Mending
 from .validation.far_field.mend import mend as mend
-from .validation.far_field.probe import GapProbe as GapProbe
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.inventory import TrainedRun as TrainedRun

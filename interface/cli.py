@@ -33,6 +33,7 @@ from cyclopts import (
 
 from farfield import __version__
 from farfield.help import Help
+from farfield.options import MEANT
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
@@ -45,35 +46,35 @@ GROUPS = {
         "theory.reach",
         "models.window",
         "theory.compare",
+        "theory.resolution",
         "theory.lint",
         "theory.forecast",
     ),
-    "From a goal": ("goals.design", "goals.plot"),
-    "Look up": ("pages.atlas", "pages.papers", "start.cite", "start.doctor"),
-    "Models": ("models.audit", "models.measure", "far.foresee", "far.mend", "training.train"),
-}
-"""The verbs that the help lists, each by its module in `farfield.commands`."""
-
-MORE = {
-    "Further verbs": (
-        "theory.resolution",
-        "goals.map",
-        "models.diff",
-        "training.sweep",
-        "training.runs",
-        "cli.completion",
-    ),
-    "Parts of papers and measure": (
+    "From a goal": ("goals.design", "goals.plot", "goals.map"),
+    "Look up": (
+        "pages.atlas",
+        "pages.papers",
         "pages.claims",
         "pages.figures",
         "theory.prove",
+        "start.cite",
+        "start.doctor",
+    ),
+    "Models": (
+        "models.audit",
+        "models.diff",
+        "models.measure",
         "models.erf",
         "models.perplexity",
+        "far.foresee",
+        "far.mend",
     ),
+    "Train": ("training.train", "training.sweep", "training.runs"),
+    "Shell": ("cli.completion",),
 }
-"""The verbs that `--help-all` lists besides."""
+"""The verbs, each by its module in `farfield.commands`."""
 
-VERBS = tuple(path.partition(".")[2] for part in (GROUPS | MORE).values() for path in part)
+VERBS = tuple(path.partition(".")[2] for part in GROUPS.values() for path in part)
 """Their names."""
 
 FORMER = {
@@ -87,7 +88,7 @@ FORMER = {
 """Words of a command line in earlier versions, and what they are today."""
 
 ALL = "--help-all"
-"""Shows the options of every verb too."""
+"""Shows the options that many verbs share too."""
 
 NAMED_BY_USERS = ("map",)
 """Verbs that take parameters of a formula as options, and refuse unknown ones themselves."""
@@ -108,7 +109,7 @@ def application(whole: bool = False) -> App:
     """The verbs with their options; each is imported when it is called.
 
     Args:
-        whole: whether the help shows all of them.
+        whole: whether the help of a verb shows the options that many verbs share.
     """
     app = App(
         name="farfield",
@@ -116,8 +117,8 @@ def application(whole: bool = False) -> App:
         "A bias is a formula in n, the distance, or a name of the catalogue. A share is 1/100, "
         "0.01 or 1%; a number of tokens is 4096 or 4k; [-n/4; 0 x7] is one formula per head.",
         help_formatter=Help("", whole),
-        help_epilogue="farfield VERB -h: its examples and options. farfield --help-all: all "
-        "verbs. docs/reference/commands.md: an answer of each.",
+        help_epilogue="farfield VERB -h: its examples and options. docs/reference/commands.md: "
+        "an answer of each.",
         version=__version__,
         version_flags=["--version"],
         help_flags=["--help"],
@@ -127,7 +128,7 @@ def application(whole: bool = False) -> App:
         suppress_keyboard_interrupt=False,
     )
     app["--help"].show = app["--version"].show = False
-    for title, verbs in (GROUPS | MORE).items():
+    for title, verbs in GROUPS.items():
         group = Group.create_ordered(title)
         for place, path in enumerate(verbs):
             module, _, name = path.partition(".")
@@ -136,7 +137,6 @@ def application(whole: bool = False) -> App:
                 name=name,
                 group=group,
                 sort_key=place,
-                show=whole or title in GROUPS,
                 help_formatter=Help(name, whole),
                 help_epilogue="",
             )
@@ -287,7 +287,7 @@ def _complain(what: str, code: int) -> int:
 def _names(verb: str) -> set[str]:
     """The options of a verb, without the forms that only a program would write."""
     arguments = application()[verb].assemble_argument_collection()
-    names = {name for one in arguments for name in set(one.names) - set(one.negatives)}
+    names = {name for one in arguments for name in one.names if not name.startswith("--empty-")}
     return names | {"--help", "--version"}
 
 
@@ -349,7 +349,8 @@ def _no_option(verb: str, word: str, after: str, known: Collection[str]) -> str:
     value = value or ("" if after.startswith("-") else after)
     options = sorted(o for o in known if o.startswith("--") and o not in ("--help", "--version"))
     start = max((o for o in options if name.startswith(o) or o.startswith(name)), default=None)
-    close = start or nearest(name, options, 0.6)
+    meant = f"--{MEANT.get(name[2:])}"
+    close = meant if meant in known else start or nearest(name, options, 0.6)
     hint = f"did you mean {close}? " if close else ""
     if close is None and "--set" in known:
         hint = f"a parameter is written --set {name[2:]}={value or 'VALUE'}; "

@@ -1,6 +1,6 @@
 """The help: examples first, a verb's own options next, those of every verb folded away.
 
-`--help` shows the verbs that most people need, and `--help-all` every verb and option.
+`--help` shows every verb, or the options of one; `--help-all` those that many verbs share too.
 """
 
 from __future__ import annotations

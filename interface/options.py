@@ -38,12 +38,18 @@ def _count(least: int) -> Parameter:
     return Parameter(converter=read)
 
 
+Opened = Annotated[bool, Parameter(name="--open", negative="--no-open")]
+"""Whether a page is opened in a browser."""
+
 Count = Annotated[int, _count(1)]
 """A number of tokens or the like, from 1; `4k` is 4096."""
 
 CountOrNone = Annotated[int | None, _count(1)]
 
 CountFrom0 = Annotated[int, _count(0)]
+
+MEANT = {"eps": "error", "error": "eps", "users": "rows", "batch_size": "rows"}
+"""What an option of one verb, or of another tool, is called in another verb."""
 
 LOST_DOLLAR = r"e?h(imBHs?|B?c|uB[cs]?)(?![A-Za-z0-9_(])|e?hB(?=\\)|e?h(m?u?B|im)[^$]*\$$"
 """What a shell makes of `$-` at the beginning of a formula in double quotes: its own options."""
@@ -119,7 +125,7 @@ class Subject:
                 f"--set {taken[0]}=...: use the option --{taken[0]} where there is one"
             )
         given: Any = formula
-        if code and re.fullmatch(CODE, formula):
+        if code and isinstance(formula, str) and re.fullmatch(CODE, formula):
             from farfield.theory.encodings.modules import handed
 
             given = handed(formula, self.heads)
@@ -139,7 +145,7 @@ class Subject:
                 f"{formula!r} is a folder, and no formula; a model is asked by farfield audit "
                 f"{formula}, or farfield window --model {formula}",
             )
-            if not _is_file(formula):
+            if not (isinstance(formula, str) and _is_file(formula)):
                 raise
             raise InputError(
                 f"{formula!r} is a file; the formulas in it are decided by farfield check --file "
@@ -149,7 +155,7 @@ class Subject:
             return found.one_head(self.head)
         refuse(
             alone and (self.head or 1) > 1,
-            f"--head {self.head}: {formula[:40]} has one head; leave the option out",
+            f"--head {self.head}: {str(formula)[:40]} has one head; leave the option out",
         )
         if self.heads is None and found.num_heads not in (1, wide or found.num_heads):
             return (
@@ -164,7 +170,7 @@ class Subject:
         from farfield.theory.encodings.head_lists import as_list, is_table
 
         taken = _option_names(formula)
-        table = is_table(as_list(formula)) or re.fullmatch(CODE, formula)
+        table = is_table(as_list(formula)) or re.fullmatch(CODE, str(formula))
         tail = self.tail if table else None
         return replace(
             self, set=_naming(taken, self.set), assume=_naming(taken, self.assume), tail=tail
@@ -189,7 +195,7 @@ class Subject:
             return [self.read(formulas[0], wide)]
         for word in formulas:
             refuse(
-                re.fullmatch(r"[-+]?[\d.,_]*[1-9][\d.,_]*[kKmM%]?", word),
+                re.fullmatch(r"[-+]?[\d.,_]*[1-9][\d.,_]*[kKmM%]?", str(word)),
                 f"{word!r} is a number beside formulas; write the option that it belongs to before "
                 f"it, as {'--eps' if re.search('[.%]', word) else '--length'} {word}",
             )
@@ -239,12 +245,33 @@ class Output:
     ascii: bool = False
     "plain ASCII output."
 
+    @property
+    def is_text(self) -> bool:
+        """Whether a reader gets it, as text."""
+        return not (self.json or self.latex or self.csv)
+
+    def __post_init__(self) -> None:
+        forms = [f"--{form}" for form in ("json", "latex", "csv") if getattr(self, form)]
+        refuse(
+            len(forms) > 1,
+            f"{' and '.join(forms)} are several forms of one answer; accepted: one of them",
+        )
+        refuse(
+            (self.latex or self.csv) and (self.proof or self.ascii),
+            "--latex and --csv write rows, --proof and --ascii a text; accepted: one of the two",
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kept(Output):
     """Keeps the answers of a verb that is called as a function; nothing is written."""
 
     answers: list[Any] = field(default_factory=list)
+
+    @property
+    def is_text(self) -> bool:
+        """Nobody reads it as text."""
+        return False
 
 
 def own_module(formula: Any, found: Encoding) -> Any:

@@ -82,15 +82,11 @@ def write_answers(answers: Any, output: Output, *after: str) -> int:
     if isinstance(output, Kept):
         output.answers.extend(many)
     elif output.latex or output.csv:
-        forms = [a.latex() if output.latex else a.csv() for a in many]
-        if output.latex and len(many) > 1:  # a comment says whose each is
-            names = [getattr(a, "subject", "") for a in many]
-            forms = [f"% {n}\n{f}" if n else f for n, f in zip(names, forms, strict=True)]
-        print_out("\n\n".join(forms))
+        print_out(in_one(many, "latex" if output.latex else "csv"))
     elif output.json:
         found = [answer.to_dict() for answer in many]
         whole = found if isinstance(answers, tuple) or len(found) != 1 else found[0]
-        print_out(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
+        print_out(json.dumps(whole, indent=2, ensure_ascii=output.ascii, allow_nan=False))
     else:
         from farfield.theory.answers.blocks import columns, in_colour
 
@@ -105,12 +101,48 @@ def write_answers(answers: Any, output: Output, *after: str) -> int:
     return exit_code(many)
 
 
-def write_values(rows: Sequence[tuple[str, str]], output: Output) -> int:
-    """Write named values, a line each; as a function's answer they are a dictionary."""
+def in_one(answers: Sequence[Any], form: str) -> str:
+    """The rows of several answers: one table where each row names its bias, else one each.
+
+    Args:
+        answers: at least one.
+        form: `latex` or `csv`.
+
+    Raises:
+        InputError: one has no rows.
+    """
+    from farfield.theory.answers.blocks import Table
+    from farfield.theory.answers.notation import as_text
+    from farfield.theory.answers.writers.tables import csv_tables, latex_tables, tables
+
+    write = {"latex": latex_tables, "csv": csv_tables}[form]
+    if len(answers) == 1:
+        return str(getattr(answers[0], form)())
+    each = [tables(answer.table_blocks()) for answer in answers]
+    headers = {table.header for found in each for table in found}
+    if len(headers) == 1 and min(headers)[:1] == (as_text("bias"),):
+        return write([Table(min(headers), tuple(row for found in each for row in found[0].rows))])
+    names = [getattr(a, "subject", "") if form == "latex" else "" for a in answers]
+    forms = [
+        f"% {name}\n" * bool(name) + write(found) for name, found in zip(names, each, strict=True)
+    ]
+    return "\n\n".join(forms)
+
+
+def write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], output: Output) -> int:
+    """Write a list that claims nothing, a line a row; a program gets names with their values, or a
+    table by its header."""
+    named = [dict(zip(header, row, strict=True)) for row in rows]
+    found: Any = {r[0]: r[1] for r in rows} if len(header) == 2 else named
     if isinstance(output, Kept):
-        output.answers.append(dict(rows))
+        output.answers.append(found)
     elif output.json:
-        print_out(json.dumps(dict(rows), indent=2))
+        print_out(json.dumps(found, indent=2))
+    elif output.latex or output.csv:
+        from farfield.theory.answers.blocks import table
+        from farfield.theory.answers.writers.tables import csv_tables, latex_tables
+
+        print_out((latex_tables if output.latex else csv_tables)([table(header, rows)]))
     else:
         lay_out(rows)
     return OK

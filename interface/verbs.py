@@ -10,23 +10,26 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from numbers import Real
 from typing import Any, get_args, get_origin, get_type_hints
 
-from farfield.options import Kept, Output, Subject
+from farfield.commands import goals, training
+from farfield.options import CODE, MEANT, Kept, Output, Subject
 from farfield.theory.answers.errors import InputError, guarded, refuse
 from farfield.theory.answers.names import closest
 
 
-def function(path: str, name: str) -> Callable[..., Any]:
+def function(path: str, name: str, *, objects: bool = False) -> Callable[..., Any]:
     """The verb at `MODULE.VERB` of `farfield.commands` as a function that returns its answers.
 
     Args:
         path: of the verb.
         name: of the function, as it is typed.
+        objects: whether formulas may be objects, as functions, arrays and modules are.
     """
     module, _, of = path.partition(".")
     command = getattr(import_module(f"farfield.commands.{module}"), of)
@@ -36,12 +39,13 @@ def function(path: str, name: str) -> Callable[..., Any]:
         p.name: hints[p.name] for p in signature.parameters.values() if is_dataclass(p.default)
     }
 
-    aliases = {
-        extra.name[0].removeprefix("--"): parameter
+    shown = {
+        parameter: extra.name[-1].removeprefix("--")
         for parameter, hint in get_type_hints(command, include_extras=True).items()
         for extra in getattr(hint, "__metadata__", ())
         if getattr(extra, "name", None)
     }
+    aliases = {alias: parameter for parameter, alias in shown.items()}
 
     @functools.wraps(command)
     def verb(*given: Any, **options: Any) -> Any:
@@ -77,17 +81,78 @@ def function(path: str, name: str) -> Callable[..., Any]:
             signature.bind(*given, **called)
         except TypeError as error:
             raise InputError(f"{name}: {error}; accepted: {name}{verb.__signature__}") from None  # type: ignore[attr-defined]
-        command(*_texts(name, given, signature), **called)
+        command(*_texts(name, given, signature, objects), **called)
         found = kept.answers
         return found[0] if len(found) == 1 else found
 
-    verb.__signature__ = _flat(signature, hints, groups)  # type: ignore[attr-defined]
+    verb.__signature__ = _flat(signature, hints, groups, shown)  # type: ignore[attr-defined]
     verb.__module__, verb.__name__, verb.__qualname__ = "farfield", name, name
     return guarded(verb)
 
 
-def _texts(name: str, given: Sequence[Any], signature: inspect.Signature) -> Iterator[Any]:
-    """What a verb was given, numbers and paths as text; a first formula may be an object.
+OF_AN_ENCODING = ("heads", "dialect", "tail", "bca")
+
+PASSED: Mapping[str, Sequence[str]] = {
+    "options": OF_AN_ENCODING,
+    "values": OF_AN_ENCODING,
+    "targets": (*(f.name for f in fields(goals.Goal)), "heads", "dialect"),
+    "settings": training.SETTINGS,
+}
+"""Options of verbs that public functions take among their keywords, by the name of these."""
+
+SEVERAL = ("compare", "plot", "study", "train")
+"""Verbs to which a list is several ideas; to the others it is one formula a head."""
+
+
+def joined(public: Callable[..., Any], path: str, name: str) -> Callable[..., Any]:
+    """A public function that takes every option of its verb too.
+
+    Where an option is the verb's alone, or the bias is `FILE.py:NAME`, the verb answers.
+
+    Args:
+        public: the function.
+        path: of the verb, as of `function`.
+        name: of both, as it is typed.
+    """
+    verb, answer = function(path, name, objects=True), guarded(public, name)
+    signature = inspect.signature(public)
+    own = signature.parameters.values()
+    places = [p.name for p in own if p.kind is not p.KEYWORD_ONLY][1:]
+    several = [p.name for p in own if p.default == ()]  # a text of these has commas
+    known = {p.name for p in own if p.kind is not p.VAR_KEYWORD}
+    keywords = next((p.name for p in own if p.kind is p.VAR_KEYWORD), "")
+    options_of: Mapping[str, inspect.Parameter] = verb.__signature__.parameters  # type: ignore[attr-defined]
+    added = [p for k, p in options_of.items() if p.kind is p.KEYWORD_ONLY and k not in known]
+    alone = {p.name for p in added} - {*PASSED.get(keywords, ())}
+
+    @functools.wraps(public)
+    def asked(*given: Any, **options: Any) -> Any:
+        for typed in {*options} - known - {*options_of}:
+            meant = MEANT.get(typed, typed)
+            refuse(meant in known, f"{name} has no option {typed}; did you mean {meant}?")
+        first = given[0] if given else None
+        code = "formulas" in options_of and isinstance(first, str) and re.fullmatch(CODE, first)
+        text = any(isinstance(options.get(k), str) for k in several)
+        if not (code or text or alone & {*options}):
+            return answer(*given, **options)
+        if name in SEVERAL and isinstance(first, list | tuple):
+            given = (*first, *given[1:])
+        elif name not in SEVERAL:
+            options = dict(zip(places, given[1:], strict=False)) | options
+            given = given[:1]
+        return verb(*given, **options)
+
+    order = sorted([*own, *added], key=lambda p: p.kind)
+    asked.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
+    asked.__module__ = "farfield"
+    return asked
+
+
+def _texts(
+    name: str, given: Sequence[Any], signature: inspect.Signature, objects: bool
+) -> Iterator[Any]:
+    """What a verb was given, numbers and paths as text; a first formula may be an object, and with
+    `objects` every formula.
 
     Raises:
         InputError: another argument is no text.
@@ -95,7 +160,8 @@ def _texts(name: str, given: Sequence[Any], signature: inspect.Signature) -> Ite
     kinds = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
     for place, value in enumerate(given):
         parameter = kinds[min(place, len(kinds) - 1)]
-        if parameter.kind is parameter.VAR_POSITIONAL or parameter.annotation != "Formula":
+        formula = parameter.annotation == "Formula"
+        if not formula or (parameter.kind is parameter.VAR_POSITIONAL and not objects):
             value = _text(name, value)
         yield value
 
@@ -108,10 +174,17 @@ def _text(name: str, value: Any) -> str:
 
 
 def _flat(
-    signature: inspect.Signature, hints: Mapping[str, Any], groups: Mapping[str, Any]
+    signature: inspect.Signature,
+    hints: Mapping[str, Any],
+    groups: Mapping[str, Any],
+    shown: Mapping[str, str],
 ) -> inspect.Signature:
-    """The signature with each group of options taken apart."""
-    positional = [p for p in signature.parameters.values() if p.name not in groups]
+    """The signature with each group of options taken apart, by the names of the command line."""
+    positional = [
+        p.replace(name=shown.get(p.name, p.name))
+        for p in signature.parameters.values()
+        if p.name not in groups
+    ]
     options = [
         inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
         for name, kind in groups.items()
@@ -134,6 +207,8 @@ def _typed(value: Any, hint: Any) -> Any:
             return tuple(_pairs(value))
         several = value if isinstance(value, list | tuple) else [value]
         return tuple(_typed(one, str) for one in several)
+    if isinstance(value, list | tuple) and str in kinds:
+        return ",".join(map(str, value))
     numbers = isinstance(value, Real) and not isinstance(value, bool)
     return str(value) if numbers and (hint is str or str in kinds) else value
 

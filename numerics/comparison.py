@@ -69,14 +69,14 @@ from farfield.theory.answers.blocks import (
 )
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.notation import Text, expression_line, listed, shortened, words
-from farfield.theory.answers.number import at_most, decimal, share
+from farfield.theory.answers.number import SHARES, at_most, decimal, share
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 
-EPS = (Rational(1, 10), Rational(1, 100), Rational(1, 1000))
+EPS = tuple(map(Rational, SHARES))
 """Shares of the mass left out at which receptive fields are shown."""
 TINY = 1e-300  # a crossover below it is given by its logarithm
 BITS = 192  # of the balls that compare sums

@@ -52,7 +52,7 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence, table
 from farfield.theory.answers.notation import expression_latex, listed, shortened, words
-from farfield.theory.answers.number import inside, plural, share
+from farfield.theory.answers.number import SHARES, inside, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import oscillates, to_sympy
 from farfield.theory.coefficients.signs import Context
@@ -206,8 +206,6 @@ class ReceptiveFields(Result):
 
 
 Eps = str | int | float | Fraction
-SHARES = ("1/10", "1/100", "1/1000")
-"""The shares of the mass left out that are asked where none is named."""
 
 
 def receptive_fields(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -41,6 +41,7 @@ from farfield.theory.answers.notation import (
     StyledWord,
     Text,
     expression_line,
+    in_a_cell,
     listed,
     shortened,
     words,
@@ -220,6 +221,19 @@ class Convergence(Answer):
             raise NoCertificate(str(self.reason))
         return Certifiable(self.formula, dict(self.assumptions), self.condition)
 
+    def table_blocks(self) -> Sequence[Block]:
+        """The verdict as a row, or as one a head."""
+        rows = [
+            (
+                f"{self.subject}, head {k}" if self.heads else self.subject,
+                "" if one.formula is None else in_a_cell(one.formula),
+                one.verdict,
+                one.condition if one.verdict is Verdict.CONDITIONAL else "",
+            )
+            for k, one in enumerate(self.heads or (self,), 1)
+        ]
+        return [table(("bias", "`p(n)`", "series", "converges if"), rows)]
+
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._sentence(), self.label or self.windowable.label)
         if self.formula is not None:
@@ -235,7 +249,7 @@ class Convergence(Answer):
                     k,
                     h.verdict,
                     "" if h.verdict is not Verdict.CONDITIONAL else h.condition,
-                    "" if h.formula is None else shortened(expression_line(h.formula), 60),
+                    "" if h.formula is None else in_a_cell(h.formula),
                 )
                 for k, h in enumerate(self.heads, 1)
             ]

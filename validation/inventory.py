@@ -13,14 +13,14 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import listed
 from farfield.theory.answers.number import plural
 from farfield.validation.results import LAST, WHOLE
-from farfield.validation.uniform import BYTES, uniform_guess, warned
+from farfield.validation.uniform_guess import BYTES, uniform_guess, warned
 
 Line = Mapping[str, Any]
 """What was measured of a run at a length, in the columns of the table of results."""
 
 TABLES = {
     "perplexity": ((WHOLE, LAST), ("protocol", "mask", "length", "nats", "ratio", "low", "high")),
-    "the nearest keys that hold all but eps of the attention": (
+    "the nearest keys that hold all but eps of the attention, mean over heads and queries": (
         ("attention",),
         ("mask", "length", "eps", "erf", "trf"),
     ),

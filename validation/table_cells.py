@@ -11,8 +11,6 @@ from farfield.numerics.search import Bracket, Enclosure, Exact, Value
 from farfield.theory.answers.answer import Status
 from farfield.theory.answers.number import count
 
-EPS = ("1/10", "1/100", "1/1000")
-"""Shares of mass left outside a receptive field, a row of a table each."""
 DTYPES = ("fp16", "bf16", "fp32")
 """Floating-point types whose horizon is a row."""
 MOST = 700

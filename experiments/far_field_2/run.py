@@ -29,7 +29,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.far_field.long_rows import Sampling, far_losses
 from farfield.validation.harness import runs
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import DOCUMENTATION, Text, read_text

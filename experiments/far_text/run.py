@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.worth import passages, readings
 from farfield.validation.harness import runs
 from farfield.validation.harness.bias import model_of

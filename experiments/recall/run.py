@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.harness import runs, train
 from farfield.validation.harness.data import NOT_ASKED, InductionRows
 from farfield.validation.harness.measure import recall

@@ -19,10 +19,10 @@ from pathlib import Path
 import torch
 import transformers
 
-from farfield.validation.far_field.probe import gap_losses
+from farfield.validation.far_field.gap_probe import gap_losses
+from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.recall import needle_row, recalled
 from farfield.validation.far_field.rotary import applied, settings_of
-from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import network_of, open_model

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from farfield.validation.far_field.probe import gap_losses
+from farfield.validation.far_field.gap_probe import gap_losses
 from farfield.validation.far_field.recall import Needle, NeedleRow, recalled
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.models.folder import describe

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.far_field.long_rows import Sampling, far_losses
 from farfield.validation.harness import train as training
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import read_text

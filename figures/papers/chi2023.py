@@ -7,7 +7,7 @@ import numpy as np
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, rows
-from farfield.figures.masks import cells, positions
+from farfield.figures.matrices import cells, heat_map, positions
 from farfield.figures.style import COLOURS, SOFT, house, new_figure
 from farfield.theory.answers.notation import listed
 from farfield.theory.encodings import Encoding, encoding
@@ -119,15 +119,12 @@ def fig8(*, length: int = LENGTH, d_bar: int = 128, c: int = 8) -> Drawing:
     step = max(1, length // 256)
     places = np.arange(0, length, step)
     values = _sandwich(d_bar, c).bias(places)[0]
-    i, j = positions(len(places))
-    image = np.ma.masked_where(j > i, values[np.abs(i - j)])
     with house(column=True):
         figure, axes = new_figure(2.9)
-        shown = axes.imshow(image, cmap="cividis", extent=(0, length, length, 0))
+        shown = heat_map(axes, values, extent=(0, length, length, 0))
         axes.set(xlabel="key position", ylabel="query position")
         ticks = length // 4000 * 1000 or length // 4
         axes.set(xticks=range(0, length, 2 * ticks), yticks=range(0, length, ticks))
-        axes.grid(False)
         figure.colorbar(shown, ax=axes, label="bias", shrink=0.8)
     return Drawing(
         Data(("n", "bias"), rows(places, values)),

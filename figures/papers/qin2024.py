@@ -11,7 +11,7 @@ from matplotlib.colors import LogNorm
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
-from farfield.figures.masks import cells, positions
+from farfield.figures.matrices import heat_map, mask_panels, positions, spans
 from farfield.figures.style import COLOURS, MARKS_SAY, house, new_figure, told_apart
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.number import share as share_text
@@ -31,21 +31,11 @@ def fig1_right(*, tokens: int = 12, window: int = 4) -> Drawing:
         "sliding window": Mask(window=window).sees(i, j),
         "nonoverlapping": (j <= i) & (i // window == j // window),
     }
-    with house(column=True):
-        figure, panels = new_figure(1.95, columns=2)
-        for axes, (name, seen) in zip(panels, modes.items(), strict=True):
-            cells(axes, seen, accent=i == j)
-            axes.set_title(name)
-            axes.set_xlabel("key position")
-        panels[0].set_ylabel("scored token")
+    figure, _ = mask_panels(1.95, modes, "scored token", accent=i == j)
     sliding = int(modes["sliding window"].sum())
     data = Data(
         ("mode", "scored token", "first key", "last key", "keys"),
-        tuple(
-            (name, q + 1, int(np.flatnonzero(seen[q])[0]) + 1, q + 1, int(seen[q].sum()))
-            for name, seen in modes.items()
-            for q in range(tokens)
-        ),
+        tuple((*span, span[3] - span[2] + 1) for span in spans(modes, 1)),
     )
     return Drawing(
         data,
@@ -149,35 +139,26 @@ def fig6(*, eps: Fraction = Fraction(1, 1000), length: int = 1024) -> Drawing:
 
 def fig7(*, length: int = 64) -> Drawing:
     """exp(RPE) of Type 1 and Type 2 as heat maps."""
-    size = length
-    i, j = positions(size)
-    rows: list[tuple[Any, ...]] = []
+    titles, n = {"type1": "Type 1", "type2": "Type 2"}, np.arange(length)
+    values = {name: np.exp(encoding(name).bias(n)[0]) for name in titles}
     with house(column=True):
         figure, panels = new_figure(2.5, columns=2)
-        for axes, (name, title) in zip(
-            panels, (("type1", "Type 1"), ("type2", "Type 2")), strict=True
-        ):
-            b = np.exp(encoding(name).bias(np.arange(size))[0])
-            rows += [(name, n, b[n]) for n in range(size)]
-            image = np.ma.masked_where(j > i, b[np.abs(i - j)])
-            shown = axes.imshow(image, cmap="cividis", norm=LogNorm(1e-6, 1))
-            axes.set_title(title)
-            axes.set(
-                xlabel="key position",
-                xticks=[0, size // 2, size - 1],
-                yticks=[0, size // 2, size - 1],
-            )
-            axes.grid(False)
+        for axes, (name, title) in zip(panels, titles.items(), strict=True):
+            shown = heat_map(axes, values[name], norm=LogNorm(1e-6, 1))
+            ticks = [0, length // 2, length - 1]
+            axes.set(title=title, xlabel="key position", xticks=ticks, yticks=ticks)
         panels[0].set_ylabel("query position")
         below: dict[str, Any] = {"location": "bottom", "extend": "min", "ticks": [1e-6, 1e-3, 1]}
         figure.colorbar(shown, ax=list(panels), label="exp(p)", **below)
-    last = {name: value for name, n, value in rows if n == size - 1}
     return Drawing(
-        Data(("encoding", "n", "exp(p(n))"), tuple(rows)),
-        f"{size - 1} tokens back Type 1 leaves a key a weight of {last['type1']:.1e}, Type 2 "
-        f"{last['type2']:.1e}.",
+        Data(
+            ("encoding", "n", "exp(p(n))"),
+            tuple((name, k, b[k]) for name, b in values.items() for k in range(length)),
+        ),
+        f"{length - 1} tokens back Type 1 leaves a key a weight of {values['type1'][-1]:.1e}, "
+        f"Type 2 {values['type2'][-1]:.1e}.",
         figure,
-        made=f"exp(RPE) of a query row at a key column, {size} tokens, dialect paper (Type 1: "
+        made=f"exp(RPE) of a query row at a key column, {length} tokens, dialect paper (Type 1: "
         "(n + 1)⁻², Type 2: exp(−log²(n + 1))). Logarithmic colours from 1e-6, since on a linear "
         "scale both are a bright diagonal; the paper gives neither size nor scale.",
     )

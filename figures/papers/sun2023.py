@@ -10,7 +10,7 @@ import numpy as np
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, rows
-from farfield.figures.masks import cells, positions
+from farfield.figures.matrices import mask_panels, positions, spans
 from farfield.figures.papers.printed_tables import (
     MARKS,
     by_row,
@@ -19,7 +19,7 @@ from farfield.figures.papers.printed_tables import (
     verdict,
     yes_or_no,
 )
-from farfield.figures.style import INK, SOFT, house, new_figure
+from farfield.figures.style import INK, SOFT
 from farfield.numerics.float_rows import resolution_curve
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.settings import Mask
@@ -60,33 +60,18 @@ def fig2(*, length: int = 4096, d: int = 64) -> Drawing:
 
 def fig3(*, length: int = 6) -> Drawing:
     """Causal masking in training, blockwise causal attention at inference."""
-    training = positions(length)
-    inference = positions(2 * length)
     masks = {
-        "training": Mask().sees(*training),
-        "inference": Mask(bca=length // 2).sees(*inference),
+        "training": Mask().sees(*positions(length)),
+        "inference": Mask(bca=length // 2).sees(*positions(2 * length)),
     }
-    with house(column=True):
-        figure, panels = new_figure(2.1, columns=2)
-        for axes, (name, seen) in zip(panels, masks.items(), strict=True):
-            cells(axes, seen)
-            axes.set_title(f"{name}, {len(seen)} tokens")
-            axes.set_xlabel("key position")
-        panels[0].set_ylabel("query position")
-        for block in range(1, 4):
-            at = block * length // 2 - 0.5
-            panels[1].plot([at, at], [-0.5, 2 * length - 0.5], color=INK, linewidth=1.2)
-            panels[1].plot([-0.5, 2 * length - 0.5], [at, at], color=INK, linewidth=1.2)
-    data = Data(
-        ("phase", "query", "first key", "last key"),
-        tuple(
-            (name, q, int(np.flatnonzero(seen[q])[0]), q)
-            for name, seen in masks.items()
-            for q in range(len(seen))
-        ),
-    )
+    titled = {f"{phase}, {len(seen)} tokens": seen for phase, seen in masks.items()}
+    figure, panels = mask_panels(2.1, titled)
+    for block in range(1, 4):
+        at = block * length // 2 - 0.5
+        panels[1].plot([at, at], [-0.5, 2 * length - 0.5], color=INK, linewidth=1.2)
+        panels[1].plot([-0.5, 2 * length - 0.5], [at, at], color=INK, linewidth=1.2)
     return Drawing(
-        data,
+        Data(("phase", "query", "first key", "last key"), tuple(spans(masks))),
         f"A row of {2 * length} tokens at inference shows no token more keys than one of {length} "
         "in training does.",
         figure,

@@ -142,7 +142,7 @@ def plot(
         trained: training length of a frontier, an eighth of the row if not given.
         out: the figure, .svg, .png or .pdf.
     """
-    from farfield.figures.plotting import plot as draw
+    from farfield.figures.formula_plots import plot as draw
 
     subjects = subject.read_each(formulas)
     how: dict[str, Any] = {"what": what, "length": length, "eps": eps, "advantage": advantage}

@@ -17,8 +17,8 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.commands import theory
-from farfield.options import CountOrNone, Formula, Kept, Output, Subject, lengths, pairs
-from farfield.output import lay_out, print_out, speaks_unicode, write_answers
+from farfield.options import CountOrNone, Formula, Kept, Opened, Output, Subject, lengths, pairs
+from farfield.output import print_out, speaks_unicode, write_answers, write_rows
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
@@ -37,7 +37,7 @@ def study(
     runs: str | None = None,
     out: str | None = None,
     page: bool = False,
-    opened: Annotated[bool, Parameter(name="--open")] = False,
+    opened: Opened = False,
     over: Annotated[bool, Parameter(name="--replace")] = False,
     output: Output = Output(),
 ) -> int:
@@ -153,7 +153,7 @@ def atlas(
 
 def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
     """Encodings with their dialects, options and parameters, or the list of all of them."""
-    if not names and not output.json and speaks_unicode(output):
+    if not names and output.is_text and speaks_unicode(output):
         lines = files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip()
         wide = max(map(len, lines.splitlines()))
         if not sys.stdout.isatty() or wide <= shutil.get_terminal_size().columns:
@@ -233,8 +233,8 @@ def figures(
     from farfield.figures.index import INDEX
 
     if listing:
-        lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
-        return 0
+        rows = [(e.id, e.kind, e.title) for e in INDEX.values()]
+        return write_rows(("name", "kind", "title"), rows, output)
     from farfield.figures.gallery import draw, named
     from farfield.theory.answers.blocks import Sentence, columns, written
 
@@ -254,7 +254,7 @@ def figures(
             notice=lambda id: step(id, next(done), count),
         )
     refuse(
-        names and not (gallery.drawn or gallery.kept),
+        names and not gallery.drawn,
         "; ".join(f"{name}: {why}" for name, why in gallery.missing.items()),
     )
     alone = []
@@ -265,13 +265,12 @@ def figures(
     if asks and len(gallery.drawn) == 1:
         return write_answers([*gallery.drawn.values()], output)
     count = len(gallery.files)
-    where = f"{count} files in {out}"
-    if 0 < count <= NAMED:
-        where = f"written: {', '.join(gallery.files)}"
-    if not count:
-        where = f"in {out} from before: {', '.join(gallery.kept)}"
+    if count <= NAMED:
+        where = ["written: " + ", ".join(gallery.files)] * bool(count)
+    else:
+        where = [f"{count} files in {out}"]
     index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
-    return write_answers(gallery, output, *alone, where, *index)
+    return write_answers(gallery, output, *alone, *where, *index)
 
 
 def claims(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from farfield.options import Formula, Kept, Output, Subject, own_module
-from farfield.output import OK, print_out, write_answers, write_values
+from farfield.options import Formula, Opened, Output, Subject, own_module
+from farfield.output import OK, print_out, write_answers, write_rows
 from farfield.progress_bar import progress
 
 
@@ -17,7 +17,7 @@ def demo(
     bias: str | None = None,
     subject: Subject = Subject(),
     out: str = "out/demo",
-    no_open: bool = False,
+    opened: Opened = True,
     output: Output = Output(),
 ) -> int:
     """An idea beside ALiBi and no bias: theory, then three small trained models.
@@ -26,7 +26,7 @@ def demo(
         formula: in n, a name of the catalogue, or a torch module of your own, FILE.py:Class.
         bias: the same as FORMULA.
         out: folder of the page and the runs; it resumes after an interruption.
-        no_open: do not open the page in a browser at the end.
+        opened: open the page in a browser at the end, where a terminal shows the answer.
     """
     import webbrowser
 
@@ -36,11 +36,10 @@ def demo(
 
     formula = formula if bias is None else bias
     folder, idea = writable_folder(out), subject.read(formula)
-    told = not (output.json or isinstance(output, Kept))
     widths = (max(8, min(28, len(idea.name))), 9, 7, 7, 8)
 
     def show(cells: Sequence[str]) -> None:
-        if told:
+        if output.is_text:
             padded = (f"{cell:<{width}}" for cell, width in zip(cells, (*widths, 0), strict=False))
             print_out("  ".join(padded).rstrip())
             sys.stdout.flush()
@@ -60,13 +59,13 @@ def demo(
                 if entry.prediction.name not in shown:
                     shown.add(entry.prediction.name)
                     show(row(entry))
-    if not told:
+    if not output.is_text:
         return write_answers(result, output)
     show([LEGEND])
     for entry in result.about(asked=True):
         if entry.prediction.beside is not None:
             show([entry.prediction.beside.text()])
-    if sys.stdout.isatty() and not no_open:
+    if sys.stdout.isatty() and opened:
         webbrowser.open(page.resolve().as_uri())
     return OK
 
@@ -116,4 +115,4 @@ def doctor(*, output: Output = Output()) -> int:
         *programs,
         ("free disk", f"{shutil.disk_usage('.').free / 2**30:.1f} GiB"),
     ]
-    return write_values(rows, output)
+    return write_rows(("what", "here"), rows, output)

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import farfield
-from farfield.options import CountOrNone, Formula, Formulas, Kept, Listed, Output, Subject
+from farfield.options import CountOrNone, Formula, Formulas, Listed, Output, Subject
 from farfield.output import (
     BAD_INPUT,
     OK,
     UNKNOWN,
     ask,
     exit_code,
-    lay_out,
     print_error,
     print_out,
     write_answers,
+    write_rows,
 )
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -127,7 +127,7 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     refuse(not formulas, f"{listed!r} holds no formula; expected one a line")
     if table := _as_table(formulas, listed):
         return check(table, subject=subject, expect=expect, output=output)
-    code, rows = OK, []
+    code, rows, answers = OK, [], []
     with progress("deciding") as step:
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
@@ -136,14 +136,19 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
             except InputError as error:
                 code = BAD_INPUT
                 rows.append({"formula": formula, "error": str(error)})
+                if output.latex or output.csv:
+                    print_error(f"farfield: {formula[:60]}: {error}")
                 said = f"error         {formula[:60]}   {error}"
             else:
                 code = max(code, exit_code([found]), _missed(formula, found, expect))
                 rows.append(found.to_dict() | {"given": formula})
+                answers.append(found)
                 said = f"{found.verdict.value:<13} {formula}{_condition(found, output)}"
-            if not output.json:
+            if output.is_text:
                 print_out(said)
-    if output.json:
+    if output.latex or output.csv:
+        write_answers(tuple(answers), output)
+    elif output.json:
         print_out(json.dumps(rows, indent=2, ensure_ascii=False))
     return code
 
@@ -426,19 +431,23 @@ def lint(
 
     refuse(".py" not in target, f"lint {target!r}: accepted is FILE.py:NAME")
     if target.endswith(".py") and len(names := held(load(target))) != 1:
-        print_out("\n".join(f"farfield lint {target}:{name}" for name in names))
-        return OK
+        rows = [(f"farfield lint {target}:{name}",) for name in names]
+        return write_rows(("command",), rows, output)
     f = handed(target, heads)
     with progress("lint"):
         found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
-        if found[0].mechanism == "bias" or found[0].formulas:
+        said = (
+            found[0].origin == "tabulated" and not output.json
+        )  # by the first, how far it is known
+        if found[0].formulas or (found[0].mechanism == "bias" and not said):
             found.append(farfield.check_convergence(farfield.encoding(found[0])))
     after = []
     if out is not None:
-        from farfield.figures.plotting import save_inspection
+        from farfield.figures.answer_charts import save_inspection
 
         after = ["files: {}, {}".format(*save_inspection(found[0], out))]
-    return max(write_answers(found, output, *after), OK)
+    write_answers(found, output, *after)
+    return exit_code(found[:1])  # the question was what it is
 
 
 def prove(name: str | None = None, /, *, output: Output = Output(proof=True)) -> int:
@@ -450,9 +459,9 @@ def prove(name: str | None = None, /, *, output: Output = Output(proof=True)) ->
     from farfield.theory.theorems import theorem, theorems
 
     chosen = tuple(theorems().values()) if name is None else (theorem(name),)
-    if name is None and not (output.json or output.latex or isinstance(output, Kept)):
-        lay_out([(t.name, f"{t.title}  [{t.source}]") for t in chosen])
-        return OK
+    if name is None and (output.is_text or output.csv):
+        rows = [(t.name, f"{t.title}  [{t.source}]") for t in chosen]
+        return write_rows(("name", "theorem"), rows, output)
     return write_answers(chosen if name is None else chosen[0], output)
 
 

@@ -25,7 +25,8 @@ class ModelOptions:
     """What is trained on which text, and how; the encoding apart."""
 
     preset: str = "demo"
-    "architecture and schedule, by name or as a TOML file."
+    """architecture and schedule: tiny, first, demo, small, recall, base, paper:qin2024,
+    paper:chi2023, paper:sun2023, or a TOML file."""
     text: str | None = None
     "a file or folder to train on; NAME.npy holds tokens."
     seed: NonNegativeInt = 0
@@ -35,7 +36,7 @@ class ModelOptions:
     layers: CountOrNone = None
     "of the model."
     width: CountOrNone = None
-    "of the model; an even multiple of its --heads."
+    "of the model; an even multiple of its heads, 8 in demo, others with --heads."
     batch: CountOrNone = None
     "rows a step."
     steps: CountOrNone = None
@@ -70,6 +71,13 @@ class ModelOptions:
         return settle(said.pop("preset"), said)
 
 
+MEASURED = ("tested", "window", "protocol")
+"""Options of a model that say how it is measured."""
+
+SETTINGS = (*{*ModelOptions.__dataclass_fields__} - {"preset", *MEASURED}, "heads")
+"""Those that are settings of a run."""
+
+
 def train(
     *formulas: Formula,
     subject: Subject = Subject(),
@@ -81,6 +89,9 @@ def train(
     output: Output = Output(),
 ) -> int:
     """Train a model with each encoding and measure it; it resumes after an interruption.
+
+    The presets: demo, tiny, first, and further ones in docs/train.md. --heads gives the model its
+    heads; the preset's if not given.
 
     Args:
         formulas: a formula in n, a name of the catalogue, heads as "[-n/4; 0 x7]", or a torch

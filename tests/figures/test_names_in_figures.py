@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 
 import farfield
 from farfield.figures.charts import Named, Panel, charted
-from farfield.figures.curves import verdict_of
 from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
 from farfield.figures.index import INDEX
+from farfield.figures.papers.measured_figures import verdict_of
 from farfield.figures.parameter_map import parameter_map
 from farfield.figures.style import spoken
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES

@@ -55,7 +55,12 @@ def file(tmp_path):
         ("rising", 0, "rising: rises with distance", "the series diverges"),
         ("alibi", 0, "alibi: falls with distance: linear", "all 8 heads converges"),
         ("blocks", 0, "blocks: depends on the positions themselves", ""),
-        ("clipped", 1, "clipped: rises and falls with distance: no known family", "undecided"),
+        (
+            "clipped",
+            0,
+            "clipped: rises and falls with distance: no known family",
+            "known up to distance 4095",
+        ),
         ("Bias", 0, "Bias: falls with distance: logarithmic", "the series converges"),
         ("slopes", 0, "the array: falls with distance: linear", "all 3 heads converges"),
     ],

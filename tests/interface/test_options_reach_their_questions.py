@@ -218,12 +218,12 @@ ASKED = {
         | {"trf": "64", "eps": "1/3", "flush_to_zero": True},
     ),
     "plot -n": (
-        "figures.plotting.plot",
+        "figures.formula_plots.plot",
         ["-n"],
         {"what": "bias", "length": "1024", "eps": "1/100", "advantage": "7", "trained": None},
     ),
     "plot -n 0 --what trf --length 64 --eps 1/3 --advantage 5 --trained 9": (
-        "figures.plotting.plot",
+        "figures.formula_plots.plot",
         ["-n", "0"],
         {"what": "trf", "length": "64", "eps": "1/3", "advantage": "5", "trained": "9"},
     ),

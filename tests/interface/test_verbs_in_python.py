@@ -1,5 +1,7 @@
 """Each verb is a function of the package: its names, its defaults, its answers."""
 
+import csv
+import inspect
 import json
 
 import polars
@@ -7,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import farfield
-from farfield.cli import VERBS
+from farfield.cli import VERBS, application
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.writers.tables import latex_tables
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -38,6 +40,73 @@ def test_each_verb_is_a_function_with_documentation(verb):
 )
 def test_defaults_are_those_of_the_command_line(run, verb, formulas):
     assert str(getattr(farfield, verb)(*formulas)) == run(verb, *formulas)[1].rstrip("\n")
+
+
+OF_A_WRITER = {"json", "latex", "csv", "proof", "ascii"}
+
+SAID = {("window", "error"), ("window", "logit_bound"), ("window", "value_bound")} | {
+    ("reach", "advantage")
+}
+"""Defaults that the command line fills in itself, where it can say so."""
+
+
+@pytest.mark.parametrize("verb", sorted({*VERBS} - SHELL_ALONE))
+def test_every_option_of_the_shell_is_a_keyword_with_the_same_default(verb):
+    keywords = inspect.signature(getattr(farfield, verb)).parameters
+    for argument in application()[verb].assemble_argument_collection():
+        for name in (name[2:].replace("-", "_") for name in argument.names if name[:2] == "--"):
+            if name in OF_A_WRITER or name.startswith(("no_", "empty_")):
+                continue
+            assert name in keywords
+            default = argument.field_info.default
+            nothing = (None, False, (), inspect.Parameter.empty)
+            if (verb, name) not in SAID and default not in nothing:
+                assert str(keywords[name].default) == str(default), name
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "options", "kind"),
+    [
+        ("study", ("-n/8",), {"page": True, "out": "page", "tested": [128, 256]}, "Study"),
+        ("study", (["-n/8", "-n"],), {"page": True, "out": "both"}, "Study"),
+        ("check", ("-a*n",), {"a": 2, "head": 1, "expect": "converges"}, "Convergence"),
+        ("check", (lambda n: -n / 8,), {"head": 1}, "Convergence"),
+        ("trf", ("-n/8", 0.01), {"length": 1024}, "ReceptiveField"),
+        ("trf", ("-n/8",), {"trained": "2k"}, "Leak"),
+        ("reach", ("-n/8", 7), {"budget": 5}, "Reach"),
+        ("design", ("-a*n",), {"trf": 512, "plan": "plan.toml"}, "Design"),
+        ("plot", ("-n/8",), {"out": "drawn.svg"}, "Plot"),
+    ],
+)
+def test_options_of_the_verb_alone_do_in_python_what_they_do_in_the_shell(
+    verb, given, options, kind, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert type(getattr(farfield, verb)(*given, **options)).__name__ == kind
+    written = {"page": "page/index.html", "both": "both/index.html"}
+    place = written.get(options.get("out"), options.get("plan") or options.get("out"))
+    assert place is None or (tmp_path / place).is_file()
+
+
+CODE = """import numpy as np
+
+def bias(n):
+    return np.array([-float(x) / 8 - (x % 3) ** 2 for x in n]) if np.ndim(n) else 1 / 0
+"""
+
+
+def test_own_code_is_named_in_python_as_in_the_shell(run, tmp_path):
+    (tmp_path / "own.py").write_text(CODE)
+    for verb in ("check", "trf", "study"):
+        said = run(verb, f"{tmp_path}/own.py:bias")
+        found = getattr(farfield, verb)(f"{tmp_path}/own.py:bias")
+        assert str(found) == said[1].partition("\n\n--page")[0].rstrip("\n")
+
+
+def test_an_option_that_another_verb_has_is_named(run):
+    with pytest.raises(farfield.InputError, match="window has no option eps; did you mean error"):
+        farfield.window("-n", eps="1%")
+    assert "did you mean --error?" in run("window", "-n", "--eps", "1%")[2]
 
 
 def test_the_three_shares_of_trf_are_its_default(run):
@@ -90,6 +159,10 @@ def test_what_python_refuses_says_what_was_typed():
 
 def test_rows_are_a_latex_table_csv_and_a_data_frame(run):
     found = farfield.trf("-n/8")
+    both = run("check", "-n", "alibi", "--heads", "2", "--latex")[1]
+    assert (
+        both.count("tabular}") == 2 and "alibi, head 2 & ${- \\frac{n}{256}}$ & converges" in both
+    )
     latex = run("trf", "-n/8", "--latex")[1]
     assert latex.strip() == found.latex() and latex.startswith("\\begin{tabular}{lr}")
     assert "% -n/8\n\\begin" in run("window", "-n/8", "-n", "--latex")[1]
@@ -116,7 +189,13 @@ def test_papers_takes_words_and_encodings(run, tmp_path):
 
 
 def test_a_citation_is_the_paper_of_the_encoding(run):
-    assert run("cite", "ALiBi")[1].startswith("@inproceedings{press2022train,")
+    entry = run("cite", "ALiBi")[1]
+    assert entry.startswith("@inproceedings{press2022train,")
+    assert run("cite", "ALiBi", "--latex")[1] == entry
+    assert next(csv.reader([run("cite", "ALiBi", "--csv")[1].splitlines()[0]])) == [
+        "name",
+        "BibTeX",
+    ]
     both = farfield.cite("kerple-log", "kerple_power").bibtex
     assert len(both) == 1 and "KERPLE" in both[0] and "keywords" not in both[0]
     assert farfield.__version__ in farfield.cite().bibtex[0]

@@ -218,7 +218,7 @@ def test_our_own_models_refute_no_sentence_about_larger_ones():
 
 def reading(verdict, kind="proof", quote="q"):
     texts = dict.fromkeys(("id", "section", "place", "statement", "against", "data", "label"), "")
-    return Claim(paper="p", quote=quote, kind=kind, verdict=verdict, **texts)
+    return Claim(quote=quote, kind=kind, verdict=verdict, **texts)
 
 
 @pytest.mark.parametrize(

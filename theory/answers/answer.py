@@ -175,6 +175,10 @@ class Result:
         """The result as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
+    def table_blocks(self) -> Sequence[Block]:
+        """The blocks whose tables are its rows."""
+        return self.blocks()
+
     def latex(self) -> str:
         """Its rows as LaTeX: a `tabular` with the rules of booktabs.
 
@@ -183,7 +187,7 @@ class Result:
         """
         from farfield.theory.answers.writers.tables import latex_tables
 
-        return latex_tables(self.blocks())
+        return latex_tables(self.table_blocks())
 
     def csv(self) -> str:
         """Its rows as CSV, as a reader sees them.
@@ -193,7 +197,7 @@ class Result:
         """
         from farfield.theory.answers.writers.tables import csv_tables
 
-        return csv_tables(self.blocks())
+        return csv_tables(self.table_blocks())
 
     def to_polars(self) -> Any:
         """The rows of its first table as a data frame of Polars; numbers are numbers.

@@ -260,6 +260,22 @@ def shortened(shown: str, width: int = LONG) -> str:
     return f"{shown[: width - 1 - half]}…{shown[-half:]}"
 
 
+def in_a_cell(e: Basic, width: int = 60) -> Text:
+    """An expression in a cell of a table: LaTeX has all of it, a reader of a long one its ends.
+
+    >>> terminal(in_a_cell(sympy.Symbol("n") ** 2 / 4)), terminal(in_a_cell(sympy.Symbol("n"), 0))
+    ('n²/4', '…')
+    """
+    line = expression_line(e)
+    if len(line) <= width:
+        return as_text(e)
+    return (
+        (shortened(line, width),)
+        if len(line) > 4 * width
+        else (Latex(expression_latex(e), shortened(line, width)),)
+    )
+
+
 def listed(items: Sequence[object], most: int = 12) -> str:
     """Items with commas, those in the middle left out where they are many.
 
@@ -434,7 +450,7 @@ def expression_latex(e: object) -> str:
     return printed
 
 
-_ESCAPED = {c: rf"\{c}" for c in "%#&_${}"} | {"^": r"\^{}", "~": r"\~{}"}
+_ESCAPED = {c: rf"\{c}" for c in "%#&_${}"} | {"^": r"\^{}", "~": r"\~{}", "…": r"\ldots{}"}
 
 
 _ESCAPED_MATH = {c: rf"\{c}" for c in "%#&${}"}

@@ -19,6 +19,8 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.notation import beginning, shortened
 
 DIGITS = 60
+SHARES = ("1/10", "1/100", "1/1000")
+"""Shares of the mass that are left out of a receptive field where none is named."""
 MAX_BITS = 12_000  # of an integer: Python writes none of more than 4300 digits
 
 

@@ -20,7 +20,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,38 +55,56 @@ Subject = Callable[..., object]
 
 
 @dataclass(frozen=True)
+class Row:
+    """The keys of one query: their distances, negative after the query, and the biases there, of
+    shape (heads, distances)."""
+
+    query: int
+    distances: np.ndarray
+    values: np.ndarray
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every key up to the query was asked."""
+        return int((self.distances >= 0).sum()) == self.query + 1
+
+    def at(self, distance: int) -> np.ndarray:
+        """The biases of a key, one a head."""
+        return self.values[:, self.distances == distance][:, 0]
+
+
+@dataclass(frozen=True)
 class Sample:
-    """Values of a bias on a grid.
+    """Values of a bias where it was asked.
 
     Fields:
-        bias: float64, shape (heads, queries, keys).
-        queries: their positions; a query may occur again, in a row of another length.
-        keys: 0, 1, 2, ... and perhaps some far back, before the row.
+        distances: ascending from 0.
+        values: of the longest row there, float64, shape (heads, distances).
         how: the call, in words.
         kind: the type of the values, as `float32`.
         formulas: of each head, where every path was followed.
         content: what of the content the result depends on; empty where on nothing.
         why: why it was not followed.
         ends: what happens beyond the last position, where something does.
-        far: at far queries, the values at the distances `apart`, shape (heads, queries, distances).
-        apart: distances at which the far queries were asked.
+        rows: those of all queries that were asked; none of a function of the distance.
         twice: whether a second call has to show that it gives the same.
-        beyond: distances beyond the keys, and the values there of the farthest query.
     """
 
-    bias: np.ndarray
-    queries: np.ndarray
-    keys: np.ndarray
+    distances: np.ndarray
+    values: np.ndarray
     how: str
     kind: str = "float64"
     formulas: tuple[Expr, ...] = ()
     content: str = ""
     why: str = ""
     ends: str = ""
-    far: np.ndarray | None = None
-    apart: np.ndarray | None = None
-    beyond: tuple[np.ndarray, np.ndarray] | None = None
+    rows: tuple[Row, ...] = ()
     twice: bool = True
+
+    @property
+    def all_values(self) -> np.ndarray:
+        """What was seen of each head."""
+        return np.concatenate([self.values, *(row.values for row in self.rows)], axis=1)
 
 
 class Unfit(Exception):
@@ -128,7 +146,7 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
             again = _first_fitting(partial(w, f, heads) for w in ways) if sample.twice else sample
         except Unfit as unfit:
             raise InputError(f"{name} gives no bias; {unfit}; {_ACCEPTED}") from None
-    if not np.array_equal(sample.bias, again.bias, equal_nan=True):
+    if not np.array_equal(sample.all_values, again.all_values, equal_nan=True):
         raise InputError(_differs(f, sample.how))
     return replace(sample, why=f"not followed: {why}")
 
@@ -281,10 +299,8 @@ def _of_formulas(formulas: list[Expr], how: str) -> Sample:
         if LONG <= x <= 2**53
     }
     distances = np.array([*range(LONG), *sorted({*FAR.tolist(), *ends})])
-    bias = np.stack([tabulate(formula, distances) for formula in formulas])
-    last = distances[-1:]
-    keys = last - distances
-    return Sample(bias[:, None, :], last, keys, how, formulas=tuple(formulas))
+    values = np.stack([tabulate(formula, distances) for formula in formulas])
+    return Sample(distances, values, how, formulas=tuple(formulas))
 
 
 # -- calls ----------------------------------------------------------------------------------------
@@ -352,10 +368,10 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
     if not (names and re.match(r"rel|memory", names[0])):
         return _first_fitting(attempts(f))
     both = {g: s for g in (f, lambda n: f(-n)) if (s := _or_none(attempts(g))) is not None}
-    plain = [s for s in both.values() if np.ptp(s.bias) > 0] or [*both.values()]
+    plain = [s for s in both.values() if np.ptp(s.values) > 0] or [*both.values()]
     if not plain:
         return _first_fitting(attempts(f))
-    falling = [s for s in plain if s.bias[0, 0, s.keys == 0] <= s.bias[0, 0, s.keys == s.keys[0]]]
+    falling = [s for s in plain if s.values[0, -1] <= s.values[0, 0]]
     sample = (falling or plain)[0]
     less = "" if sample is both.get(f) else ", key less query"
     return replace(sample, how=f"{sample.how}{less}")
@@ -383,27 +399,26 @@ def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sam
                 raise Unfit(f"called with {how}: it gives one number of them all")
     sample = _table(result, distances, how)
     half = _table(_called(f, how, given[: size // 2]), distances[: size // 2], how)
-    if np.array_equal(sample.bias[..., : size // 2], half.bias, equal_nan=True):
+    if np.array_equal(sample.values[:, : size // 2], half.values, equal_nan=True):
         like = type(given[:1])
 
         def at(d: float) -> np.ndarray:
             one = given[:1] * 0 + d
             assert isinstance(one, like)
-            return _table(_called(f, how, one), np.array([d]), how).bias[:, 0, 0]
+            return _table(_called(f, how, one), np.array([d]), how).values[:, 0]
 
-        return _with_edges(sample, distances, at)
-    lengths = [2**k for k in range(4, 13) if 2**k <= size]
+        return _with_edges(sample, at)
+    each = [distances[: 2**k] for k in range(4, 13) if 2**k <= size]
     rows = [
-        _table(_called(f, how, given[:k]), distances[:k], how).bias[:, 0, ::-1] for k in lengths
+        Row(len(d) - 1, d, _table(_called(f, how, given[: len(d)]), d, how).values) for d in each
     ]
-    return _of_rows([(k - 1, row) for k, row in zip(lengths, rows, strict=True)], how, sample.kind)
+    return _of_rows(rows, how, sample.kind)
 
 
-def _with_edges(sample: Sample, distances: np.ndarray, at: Callable[[float], np.ndarray]) -> Sample:
+def _with_edges(sample: Sample, at: Callable[[float], np.ndarray]) -> Sample:
     """With the two sides of each edge between neighbours of which one is masked."""
-    whole, bias = _between(distances, sample.bias[:, 0, :], at)
-    last = whole[-1:]
-    return replace(sample, bias=bias[:, None, :], queries=last, keys=last - whole)
+    distances, values = _between(sample.distances, sample.values, at)
+    return replace(sample, distances=distances, values=values)
 
 
 def _between(
@@ -427,18 +442,24 @@ def _between(
     return whole[order], np.concatenate([values, np.stack([*added.values()], axis=1)], 1)[:, order]
 
 
-def _of_rows(rows: list[tuple[int, np.ndarray]], how: str, kind: str) -> Sample:
-    """Rows of several lengths, each the query's position with its keys, shape (heads, keys)."""
-    size = max(row.shape[-1] for _, row in rows)
-    bias = np.full((len(rows[0][1]), len(rows), size), -np.inf)
-    for place, (_, row) in enumerate(rows):
-        bias[:, place, : row.shape[-1]] = row
-    return Sample(bias, np.array([q for q, _ in rows]), np.arange(size), how, kind)
+def _of_rows(rows: list[Row], how: str, kind: str, **seen: Any) -> Sample:
+    """Rows of several lengths, the longest of which is compared with the others."""
+    longest = max(rows, key=lambda row: row.query)
+    order = np.argsort(longest.distances)[np.sort(longest.distances) >= 0]
+    distances, values = longest.distances[order], longest.values[:, order]
+    several = tuple(rows) if len(rows) > 1 else ()
+    return Sample(distances, values, how, kind, rows=several, **seen)
+
+
+def _of_matrix(queries: np.ndarray, values: np.ndarray) -> list[Row]:
+    """Rows of queries, all with the keys 0, 1, ...; values of shape (heads, queries, keys)."""
+    keys = np.arange(values.shape[2])
+    return [Row(int(q), q - keys, values[:, place]) for place, q in enumerate(queries)]
 
 
 def _table(result: object, distances: np.ndarray, how: str) -> Sample:
     """A bias at each distance, one a head, as a row of keys that lie so far back."""
-    size, last = len(distances), distances[-1]
+    size = len(distances)
     table, kind = _values(result, how)
     refuse(kind == "bool", TRUTH)
     if isinstance(result, (int, float)):
@@ -449,7 +470,7 @@ def _table(result: object, distances: np.ndarray, how: str) -> Sample:
         table = table.T
     if table.shape[1:] != (size,):
         raise Unfit(f"called with {how} of shape ({size},): it gives shape {shape}")
-    return Sample(table[:, None, :], distances[-1:], last - distances, how, kind)
+    return Sample(distances, table, how, kind)
 
 
 def _one_by_one(f: Subject) -> Sample:
@@ -479,14 +500,12 @@ def _one_by_one(f: Subject) -> Sample:
                     raise
                 ends = f"at distance {k}, {error}"
                 break
-        distances = np.array([float(k) for k in known])
-        bias = np.stack([*known.values()], axis=-1)
-        last = distances[-1:]
         if any(not np.array_equal(at(k, make), known[k], equal_nan=True) for k in range(LEAST)):
             raise InputError(_differs(f, how))
-        keys = last - distances
-        sample = Sample(bias[:, None, :], last, keys, how, ends=ends, twice=False)
-        return _with_edges(sample, distances, lambda d: at(d, make))
+        distances = np.array([float(k) for k in known])
+        values = np.stack([*known.values()], axis=-1)
+        sample = Sample(distances, values, how, ends=ends, twice=False)
+        return _with_edges(sample, lambda d: at(d, make))
 
     return _first_fitting(partial(all_of, make) for make in (int, float))
 
@@ -604,19 +623,21 @@ def _each_head(
                 raise
             break
     first = samples[0]
-    if not heads and all(np.array_equal(first.bias, one.bias) for one in samples):
+    if not heads and all(np.array_equal(first.all_values, one.all_values) for one in samples):
         return first
     if not heads and _head_count(f) is None and len(samples) > 1:
         how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
-    joined = np.concatenate([one.bias for one in samples])
-    fars = [one.far for one in samples if one.far is not None]
-    far = np.concatenate(fars) if len(fars) == len(samples) else None
-    each = [one.beyond for one in samples if one.beyond is not None]
-    same = [np.array_equal(one[0], each[0][0]) for one in each]
-    beyond = None
-    if far is not None and len(each) == len(samples) and all(same):
-        beyond = each[0][0], np.concatenate([one[1] for one in each])
-    return replace(first, bias=joined, how=how, far=far, beyond=beyond)
+    common = reduce(np.intersect1d, (one.distances for one in samples))
+    rows = zip(
+        *(one.rows for one in samples), strict=False
+    )  # the far ones last, where all have them
+    return replace(
+        first,
+        distances=common,
+        values=np.concatenate([s.values[:, np.isin(s.distances, common)] for s in samples]),
+        rows=tuple(replace(r[0], values=np.concatenate([x.values for x in r])) for r in rows),
+        how=how,
+    )
 
 
 def _one_head(
@@ -627,10 +648,11 @@ def _one_head(
     q, k = queries[:, None], keys[None, :]
     values, kind = call(f, order, how, h, q, k, nothing)
     size = len(keys)
+    sample = _of_rows(_of_matrix(queries, values.reshape(-1, *values.shape[-2:])), how, kind)
     apart = np.array([d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1])
     apart = np.unique([*apart, *FAR])
-    far, beyond, content, ends = None, None, "", ""
     at = FAR[size <= FAR][:, None]
+    keys_of = at - apart[None, :]
 
     def back(distances: np.ndarray) -> np.ndarray:
         """The farthest query's values, shape (heads, distances)."""
@@ -638,14 +660,25 @@ def _one_head(
         return values.reshape(-1, len(distances))
 
     try:
-        keys_of = at - apart[None, :]
         far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
-        far = np.where(keys_of >= 0, far.reshape(-1, *far.shape[-2:]), np.nan)
         distances = np.unique([*FAR, size - 1])
-        beyond = _between(distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0])
-        beyond = beyond[0][1:], beyond[1][:, 1:]
+        distances, beyond = _between(
+            distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0]
+        )
+        rows = [
+            Row(int(q), apart[apart <= q], one[:, apart <= q])
+            for q, one in zip(
+                at[:, 0], np.moveaxis(far.reshape(-1, *far.shape[-2:]), 1, 0), strict=True
+            )
+        ]
+        sample = replace(
+            sample,
+            distances=np.append(sample.distances, distances[1:]),
+            values=np.concatenate([sample.values, beyond[:, 1:]], axis=1),
+            rows=(*sample.rows, *rows),
+        )
     except (Unfit, InputError) as error:
-        ends = f"beyond query {size - 1}, {error}"
+        sample = replace(sample, ends=f"beyond query {size - 1}, {error}")
     if "s" in order:
         rng = np.random.default_rng(0)
         grids = [(q, k, values)]
@@ -653,18 +686,8 @@ def _one_head(
             keys_of = np.maximum(keys_of, 0)
             grids.append((at, keys_of, call(f, order, how, h, at, keys_of, nothing)[0]))
         content = _of_scores(partial(call, f, order, how, h), grids, rng)
-    return Sample(
-        values.reshape((-1, *values.shape[-2:])),
-        queries,
-        keys,
-        how,
-        kind,
-        content=content,
-        ends=ends,
-        far=far,
-        apart=apart,
-        beyond=beyond,
-    )
+        sample = replace(sample, content=content)
+    return sample
 
 
 def _of_scores(
@@ -753,18 +776,18 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
 
     def matrix(size: int, width: int) -> Sample:
         first, kind = square(size, width)
-        places = np.arange(size)
         if not bare:
             content = _content(partial(square, size, width), first, how, given, size, width)
             if content:
-                return Sample(first, places, places, how, kind, content=content)
+                rows = _of_matrix(np.arange(size - first.shape[1], size), first)
+                return _of_rows(rows, how, kind, content=content)
         half, _ = square(size // 2, width)
         if len(half) != len(first):
             raise Unfit(f"called with {how}: the number of heads follows the length")
         rows = [
-            (end - len(x[0]) + places, x[:, places])
+            row
             for x, end in ((first, size), (half, size // 2))
-            for places in range(len(x[0]))
+            for row in _of_matrix(np.arange(end - x.shape[1], end), x)
         ]
         return _of_rows(rows, how, kind)
 
@@ -848,14 +871,13 @@ def of_array(array: object) -> Sample:
     axes, values = layout(array)
     if axes == "matrix":
         queries, size = values.shape[1:]
-        return Sample(values, np.arange(size - queries, size), np.arange(size), "an array", kind)
+        return _of_rows(_of_matrix(np.arange(size - queries, size), values), "an array", kind)
     how, formulas = f"an array of {axes}", tuple[Expr, ...]()
     distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
     if axes == "slopes":
         formulas = tuple(-shortest_decimal(v, kind) * n for v in values)
         values = -values[:, None] * distances
-    keys = distances[-1] - distances
-    return Sample(np.atleast_2d(values)[:, None, :], distances[-1:], keys, how, kind, formulas)
+    return Sample(distances, np.atleast_2d(values), how, kind, formulas)
 
 
 _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {

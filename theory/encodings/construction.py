@@ -618,7 +618,7 @@ def _tabulated(
         for t in ("constant", "linear")
     ]
     suggestion = f'; resembles {resembles}: farfield check "{resembles}"' if resembles else ""
-    up_to = f"known for {plural(size, 'value')}, up to distance {seen.distance}"
+    up_to = f"known up to distance {seen.distance}"
     up_to += "" if seen.query is None else f" and query {seen.query}"
     return Encoding(
         name,

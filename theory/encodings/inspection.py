@@ -22,7 +22,6 @@ from farfield.theory.answers.notation import expression_line, listed, shortened
 from farfield.theory.encodings.calls import (
     CAPPED,
     FACTOR,
-    FAR,
     GATES,
     GROWING,
     Sample,
@@ -160,21 +159,21 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     name = getattr(f, "__name__", type(f).__name__) if called else "the array"
     view = _diagonals(sample)
     table = view.values[:, : view.count]
-    seen, future = visible(table), sample.keys[None, :] > sample.queries[:, None]
+    seen = visible(table)
+    future = [row.values[:, row.distances < 0] <= MASKED for row in sample.rows]
     mechanism = _mechanism(sample, view)
     known = _formulas(sample, view) if mechanism == "bias" else _Known()
-    last = None if len(sample.queries) == 1 else int(sample.queries.max())
-    last = last if sample.far is None else int(FAR[-1])
+    last = max((row.query for row in sample.rows), default=None)
     hidden = ~seen.all(axis=0)
     inspection = BiasInspection(
-        heads=len(sample.bias),
+        heads=len(sample.values),
         how=sample.how,
         depends="distance" if mechanism == "bias" else "content" if sample.content else "row",
         mechanism=mechanism,
         **vars(known),
         seen=None if sample.formulas else Seen(view.count - 1, last),
         direction=_direction(np.where(seen, table, np.nan)),
-        causal=bool((sample.bias[:, future] <= MASKED).all()) if future.any() else None,
+        causal=all(x.all() for x in future) if any(x.size for x in future) else None,
         masked_from=int(np.argmax(hidden)) if hidden.any() else None,
         merged=tuple(_merged(table, seen)),
         findings=(),
@@ -208,35 +207,22 @@ class _Diagonals:
 
 def _diagonals(sample: Sample) -> _Diagonals:
     """The longest row, and what the others differ by."""
-    longest = int(np.argmax(sample.queries))
-    away = sample.queries[longest] - sample.keys
-    order = np.argsort(away)[np.sort(away) >= 0]
-    distances, values = away[order], sample.bias[:, longest, order]
-    whole = len(sample.queries) == 1 or sample.beyond is None
-    if not whole and sample.beyond is not None:
-        distances = np.append(distances, sample.beyond[0])
-        values = np.concatenate([values, sample.beyond[1]], axis=1)
-    scale = np.array([np.abs(one[one > MASKED]).max(initial=0) for one in sample.bias])
+    distances, values = sample.distances, sample.values
+    near = [row.values for row in sample.rows if row.is_dense] or [values]
+    scale = np.abs(np.where((x := np.concatenate(near, axis=1)) > MASKED, x, 0)).max(axis=1)
     tolerance = float(8 * EPSILON.get(sample.kind, 2.0**-52) * scale.max())
     first = np.take_along_axis(values, np.argmax(visible(values), axis=1)[:, None], axis=1)
-    keyed = sample.queries.shape == (1,) and sample.how == "an array"  # slope times key
+    keyed = not sample.rows and sample.how == "an array"  # slope times key
     shifted = keyed and bool((first[:, 0] == scale).all() and (values[:, -1] == 0).all())
     alike = True
-    for row, q in enumerate(sample.queries if len(sample.queries) > 1 else ()):
-        past, same = sample.bias[:, row, q::-1], values[:, : q + 1]
-        seen = visible(same)
-        alike &= bool((seen == visible(past)).all())
-        gap = np.subtract(past, same, out=np.zeros_like(past), where=seen & visible(past))
+    for row in sample.rows:
+        asked = np.isin(row.distances, distances)
+        past = row.values[:, asked]
+        same = values[:, np.searchsorted(distances, row.distances[asked])]
+        alike &= bool((visible(same) == visible(past)).all())
+        seen = visible(same) & visible(past)
+        gap = np.subtract(past, same, out=np.zeros_like(past), where=seen)
         base = np.take_along_axis(gap, np.argmax(seen, axis=1)[:, None], axis=1)
-        alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
-        shifted |= bool(np.abs(base).max() > tolerance)
-    if sample.far is not None and sample.apart is not None and sample.beyond is not None:
-        near = values[:, None, np.searchsorted(distances, sample.apart)]
-        asked = ~np.isnan(sample.far)
-        seen = visible(near) & visible(sample.far) & asked
-        alike &= bool(((visible(near) == visible(sample.far)) | ~asked).all())
-        gap = np.subtract(sample.far, near, out=np.zeros_like(sample.far), where=seen)
-        base = np.take_along_axis(gap, np.argmax(seen, axis=2)[..., None], axis=2)
         alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
         shifted |= bool(np.abs(base).max() > tolerance)
     steps = np.flatnonzero(np.diff(distances) != 1)
@@ -254,15 +240,16 @@ def _beyond(distances: np.ndarray) -> str:
 def _shrinks(sample: Sample) -> bool:
     """Whether the step from the query's own key to one at a near distance, and to one farther away,
     weighs less in each longer row."""
-    size = int(sample.queries.max()) + 1
+    dense = [row for row in sample.rows if row.is_dense]
+    size = max(row.query for row in dense) + 1
     near, far = max(1, size // 64), max(2, size // 8)
     wanted = (size // 8, size // 3, size // 2, size - 1)
-    rows = dict.fromkeys(int(np.argmin(np.abs(sample.queries - q))) for q in wanted)
+    nearest = {id(r): r for q in wanted for r in [min(dense, key=lambda row: abs(row.query - q))]}
     steps = np.array(
         [
-            [np.abs(sample.bias[:, row, q - d] - sample.bias[:, row, q]).max() for d in (near, far)]
-            for row, q in ((row, int(sample.queries[row])) for row in rows)
-            if q >= far
+            [np.abs(row.at(d) - row.at(0)).max() for d in (near, far)]
+            for row in nearest.values()
+            if row.query >= far
         ]
     )
     falls = (steps[1:] < 0.99 * steps[:-1]).all() and (steps[-1:] < 0.8 * steps[:1]).all()

@@ -10,10 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from farfield.theory.answers.answer import Result
-from farfield.theory.answers.blocks import Block, Facts, sentence
+from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest
-from farfield.theory.answers.notation import as_text
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.construction import named
 
@@ -40,12 +39,15 @@ class Citations(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         first = sentence("BibTeX of {names}.", names=", ".join(self.names))
-        rows = zip(map(as_text, self.names), map(as_text, self.bibtex), strict=False)
-        return (first, Facts(tuple(rows)))
+        return (first, table(("name", "BibTeX"), [*zip(self.names, self.bibtex, strict=False)]))
 
     def text(self, **_: Any) -> str:
         """The entries as they are pasted."""
         return "\n\n".join(self.bibtex)
+
+    def latex(self) -> str:
+        """The same: what LaTeX reads of a citation is BibTeX."""
+        return self.text()
 
 
 @cache

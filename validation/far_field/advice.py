@@ -17,8 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest, norm
 
+from farfield.validation.far_field.gap_probe import COST
+
 LEVEL = 0.05
 """Of the sign test, two sides."""
+BUDGET = 0.1
+"""Nats above the best loss at which a change is given up."""
 
 
 class NeedleScore(NamedTuple):
@@ -162,3 +166,97 @@ def advised(
 def order(scores: Sequence[NeedleScore]) -> tuple[int, float]:
     """What changes are put in order by: right answers, then log probabilities over chance."""
     return sum(score.right for score in scores), sum(score.gain for score in scores)
+
+
+# -- lines of a table ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A change and what was read of it.
+
+    Fields:
+        repair: in words.
+        log_ratio: forecast at `to`, to the unchanged model on short rows; None where it was not
+            asked, as a window by the gap probe.
+        short: log ratio on short rows themselves, what the change costs there; None where it was
+            not asked.
+        trained: log ratio at the training length to the unchanged model there, by the gap probe;
+            None where no setting changes, or it was not asked.
+        keys: that a query sees at most.
+        mib: MiB that they take in the cache, at 16 bits a number.
+        recall: needles by forecast, one entry a needle; empty where they were not asked.
+        measured: log ratio on real rows with half its 95 % interval; None where none was read.
+        real: needles of real rows.
+        difference: loss less that of the cut text, or of no change where no text is cut, on the
+            same rows, with half its 95 % interval, which one row has not.
+        rows: how many were read.
+    """
+
+    repair: str
+    log_ratio: float | None
+    short: float | None
+    trained: float | None
+    keys: int
+    mib: float
+    recall: tuple[NeedleScore, ...] = ()
+    measured: tuple[float, float | None] | None = None
+    real: tuple[NeedleScore, ...] = ()
+    difference: tuple[float, float | None] | None = None
+    rows: int = 0
+
+    @property
+    def cuts(self) -> bool:
+        """Whether it cuts the text."""
+        return self.repair.startswith("text cut")
+
+    @property
+    def dear(self) -> bool:
+        """Whether its loss on the same rows lies more than `BUDGET` above the base."""
+        return self.difference is not None and self.difference[0] > BUDGET
+
+    @property
+    def needles(self) -> tuple[NeedleScore, ...]:
+        """Measured where they are."""
+        return self.real or self.recall
+
+    @property
+    def loss(self) -> float | None:
+        """Log ratio, measured where it is."""
+        return self.log_ratio if self.measured is None else self.measured[0]
+
+
+def same(one: Mended, other: Mended) -> tuple[list[NeedleScore], list[NeedleScore]]:
+    """The needles of rows that both were read with."""
+    rows = {n.row for n in one.needles} & {n.row for n in other.needles}
+    first, second = ([n for n in x.needles if n.row in rows] for x in (one, other))
+    return first, second
+
+
+def paired(one: Mended, other: Mended) -> Pairs:
+    """The needles of the same rows, compared one by one."""
+    return pairs(*same(one, other))
+
+
+def rank(row: Mended, by_recall: bool) -> tuple[float, ...]:
+    """What changes are put in order by: those that were read first, by the share of right answers
+    where a text can be cut and the loss is within the budget, else by loss."""
+    loss = row.difference[0] if row.difference else 0.0 if row.rows else row.loss
+    least = math.inf if loss is None else loss
+    if not by_recall or not row.needles:
+        return 2.0 * (not row.rows), least, 0.0
+    right, gain = order(row.needles)
+    return float(row.dear), -right / len(row.needles), -gain
+
+
+def shown_below(difference: tuple[float, float | None] | None) -> bool:
+    """Whether a paired interval lies below 0."""
+    mean, half = difference or (0.0, None)
+    return half is not None and mean + half < 0
+
+
+def holds(own: Mended, cut: Mended, trained: int, to: int) -> bool:
+    """Whether the unchanged model does not break: by loss, and by needles of every band."""
+    mine, theirs = same(own, cut)
+    loss = own.difference[0] if own.difference else math.inf
+    return loss <= COST and not pairs(theirs, mine).better and not lost(mine, theirs, trained, to)

@@ -24,11 +24,11 @@ import numpy as np
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.validation.far_field.blame import Blame, blame
-from farfield.validation.far_field.cost import lasting, timed
+from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.gap_probe import GapProbe, mean_and_half, probe
 from farfield.validation.far_field.intervals import elsewhere
-from farfield.validation.far_field.probe import GapProbe, mean_and_half, probe
-from farfield.validation.far_field.stages import Sampling
-from farfield.validation.far_field.subject import (
+from farfield.validation.far_field.long_rows import Sampling
+from farfield.validation.far_field.model_on_text import (
     QUICK,
     ModelOnText,
     Settings,
@@ -36,8 +36,9 @@ from farfield.validation.far_field.subject import (
     subject_of,
 )
 from farfield.validation.far_field.worth import Worth, worth
+from farfield.validation.models.speed import lasting
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import warned
+from farfield.validation.uniform_guess import warned
 
 CLOSE = 0.02  # a difference of log ratios that is none
 LOOKS = ("doubling", "one stage", "in order")

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from farfield.theory.answers.errors import refuse
-from farfield.validation.models.library import rotations
+from farfield.validation.models.library_network import rotations
 from farfield.validation.models.repairs import FIRST_KEYS, Repair
 
 _FULL = "full_attention"  # the library's name for layers without a window

@@ -99,10 +99,10 @@ def materialised(
 
 
 def bias_of_pairs(bias: Tensor | nn.Module, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """The bias of queries at `i` and keys at `j`, shape (batch, heads, len(i), len(j))."""
+    """The bias of queries at `i` and keys at `j`, (batch or 1, heads or 1, len(i), len(j))."""
     table = isinstance(bias, Tensor)
     logits: Tensor = bias[:, (i[:, None] - j).clamp(min=0)] if table else bias(q, k, i, j)
-    return logits.to(q).expand(*q.shape[:2], len(i), len(j))
+    return logits.to(q)[(None,) * (4 - logits.ndim)].expand(-1, -1, len(i), len(j))
 
 
 # -- chunks of queries ----------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def _of_pairs(
         k, v, logits = _with_sink(sink, k, v, logits)
     if q.device.type == "cpu" and not torch.is_grad_enabled():
         return scaled_dot_product_attention(q, k, v, logits)
-    return (q @ k.mT / math.sqrt(q.shape[-1]) + logits).softmax(-1) @ v
+    return (q / math.sqrt(q.shape[-1]) @ k.mT + logits).softmax(-1) @ v
 
 
 # -- one kernel on a GPU --------------------------------------------------------------------------

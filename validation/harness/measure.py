@@ -377,9 +377,8 @@ def _row_fields(
     j = torch.arange(length, device=k.device)
     scores = q[heads][:, i].double() @ k[heads].double().mT / math.sqrt(q.shape[-1])
     if isinstance(prepared.bias, nn.Module):
-        scores = (
-            scores + bias_of_pairs(prepared.bias, q[None, :, i], k[None], i, j).double()[0, heads]
-        )
+        added = bias_of_pairs(prepared.bias, q[None, :, i], k[None], i, j).double()[0]
+        scores = scores + (added[heads] if len(added) > 1 else added)
     keys = at[:, None] - torch.arange(length)
     logits = scores.cpu().gather(-1, keys.clamp(min=0).expand(len(heads), -1, -1))
     table = torch.zeros(1, length)

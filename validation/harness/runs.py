@@ -23,12 +23,14 @@ import multiprocessing
 import os
 import re
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -519,23 +521,35 @@ def attempt(asked: Run, folder: str, device: str, progress: Progress = silent) -
 def local(
     runs: Sequence[Run], folder: str, *, device: str, workers: int, progress: Progress
 ) -> Iterator[tuple[Run, list[Row] | str]]:
-    """Runs by processes of this machine; one worker is this process."""
+    """Runs by processes of this machine; one worker is this process.
+
+    Several report the steps of all of them together, with the newest loss and whose it is.
+    """
     if workers == 1:
         for asked in runs:
             yield asked, attempt(asked, folder, device, progress)
         return
     start, left, alone = multiprocessing.get_context("spawn"), deque(runs), deque[Run]()
+    steps, whole = dict.fromkeys(range(len(runs)), 0), sum(asked.steps for asked in runs)
+    place = {id(asked): k for k, asked in enumerate(runs)}
     while left or alone:
         # Runs that were at work when a process was killed are tried one by one: one of them did it.
         source, most = (alone, 1) if alone else (left, workers)
-        with ProcessPoolExecutor(most, start, initializer=_begin) as pool:
+        reports = start.SimpleQueue()  # of this pool alone: a process that is killed may hold it
+        with ProcessPoolExecutor(most, start, initializer=_begin, initargs=(reports,)) as pool:
             at_work: dict[Future[list[Row] | str], Run] = {}
             lost: list[Run] = []
             while (source or at_work) and not lost:
                 while source and len(at_work) < most:
                     asked = source.popleft()
-                    at_work[pool.submit(attempt, asked, folder, device)] = asked
-                for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                    ask = place[id(asked)], asked, folder, device
+                    at_work[pool.submit(_reported, *ask)] = asked
+                found = wait(at_work, timeout=REPORT_S, return_when=FIRST_COMPLETED).done
+                while not reports.empty():
+                    k, stage, done, note = reports.get()
+                    steps[k] = done if stage == "train" else runs[k].steps
+                    progress(f"{runs[k].name}: {stage}", sum(steps.values()), whole, note)
+                for future in found:
                     asked = at_work.pop(future)
                     try:
                         yield asked, future.result()
@@ -547,9 +561,30 @@ def local(
             alone += [*lost, *at_work.values()]
 
 
-def _begin() -> None:
+REPORT_S = 1.0
+"""Seconds between two reports of a process."""
+
+_REPORTS: list[SimpleQueue[Any]] = []
+"""Of a process of the pool: where it reports to."""
+
+
+def _reported(k: int, asked: Run, folder: str, device: str) -> list[Row] | str:
+    """The k-th run, by a process that reports what it does."""
+    last = -REPORT_S
+
+    def report(stage: str, done: int, total: int, note: str = "", /) -> None:
+        nonlocal last
+        if total and time.monotonic() >= last + REPORT_S:
+            last = time.monotonic()
+            _REPORTS[-1].put((k, stage, done, note))
+
+    return attempt(asked, folder, device, report)
+
+
+def _begin(reports: SimpleQueue[Any]) -> None:
     """Of a process of the pool: one thread, and no longer a life than the sweep's."""
     torch.set_num_threads(1)
+    _REPORTS.append(reports)
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
 
 

@@ -35,24 +35,22 @@ from farfield.theory.answers.blocks import (
 )
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.notation import Text, code, listed, words
-from farfield.theory.answers.number import count, inside, natural, plural, runs
+from farfield.theory.answers.number import SHARES, count, inside, natural, plural, runs
 from farfield.validation.models.cache import (
     RowCache,
     Serving,
     bytes_of,
+    bytes_text,
     longest,
     row_cache,
     serving_of,
-    size_text,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, alike, keys_text
+from farfield.validation.models.outline import RUN, LayerOutline, ModelOutline, alike, keys_text
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
 
-EPS = ("1/10", "1/100", "1/1000")
-"""Shares of mass left outside a receptive field, where none are given."""
 TRAINED = 2048
 """The training length of a model where its configuration names none."""
 
@@ -173,7 +171,7 @@ class Audit(Answer):
         if self.cache is not None and (self.asked or self.rows > 1):
             text += f"; {plural(self.rows, 'row')} of {keys_text(self.cache.length)} tokens "
             text += f"{'take' if self.rows > 1 else 'takes'} "
-            text += size_text(self.rows * self.cache.least)
+            text += bytes_text(self.rows * self.cache.least)
         return words(
             text + ".",
             model=self.model,
@@ -236,23 +234,23 @@ class Audit(Answer):
     def _bytes(self) -> Iterator[Block]:
         first = self.cache or self.caches[0]
         kept = "" if self.serving.ranks == 1 else f" on each of {self.serving.ranks} devices"
-        states = f", {size_text(first.indexer)} of an indexer's keys" if first.indexer else ""
-        states += f", and {size_text(first.states)} of states" if first.states else ""
+        states = f", {bytes_text(first.indexer)} of an indexer's keys" if first.indexer else ""
+        states += f", and {bytes_text(first.states)} of states" if first.states else ""
         states += ", and states of a size that is not known" if first.states is None else ""
         yield sentence(
             "Cache: {least} at {length} tokens, numbers of {dtype}{kept}{states}; {keeper} keeps "
             "these keys. In pages of {page} tokens it takes {paged}, or {whole} where an engine "
             "keeps whole rows in every layer.",
             self.cache_label,
-            least=size_text(first.least),
+            least=bytes_text(first.least),
             length=keys_text(first.length),
             dtype=self.serving.dtype,
             kept=kept,
             states=states,
             keeper=self.keeper,
             page=self.serving.page,
-            paged=size_text(first.paged),
-            whole=size_text(first.whole),
+            paged=bytes_text(first.paged),
+            whole=bytes_text(first.whole),
         )
         if self.rows > 1:
             yield sentence(
@@ -260,8 +258,8 @@ class Audit(Answer):
                 self.cache_label,
                 rows=plural(self.rows, "row"),
                 length=keys_text(first.length),
-                least=size_text(self.rows * (first.least + first.indexer + (first.states or 0))),
-                paged=size_text(self.rows * first.reserved),
+                least=bytes_text(self.rows * (first.least + first.indexer + (first.states or 0))),
+                paged=bytes_text(self.rows * first.reserved),
             )
         if self.budget is None:
             return
@@ -273,7 +271,7 @@ class Audit(Answer):
         yield sentence(
             "Within {budget}: {far}, and {requests} of {length} tokens fit together.",
             self.cache_label,
-            budget=size_text(self.budget),
+            budget=bytes_text(self.budget),
             far=far,
             requests=plural(self.requests or 0, "row"),
             length=keys_text(first.length),
@@ -297,8 +295,8 @@ class Audit(Answer):
                 kind.layer.sees,
                 kind.layer.mechanism,
                 kind.layer.shape,
-                "shared" if kind.layer.shares else size_text(kind.token),
-                size_text(kind.row),
+                "shared" if kind.layer.shares else bytes_text(kind.token),
+                bytes_text(kind.row),
             )
             for kind in self.kinds
         ]
@@ -314,7 +312,7 @@ class Audit(Answer):
             )
         if len(self.caches) > 1:
             cells = [
-                (keys_text(c.length), f"{c.keys:,}", *map(size_text, (c.least, c.paged, c.whole)))
+                (keys_text(c.length), f"{c.keys:,}", *map(bytes_text, (c.least, c.paged, c.whole)))
                 for c in self.caches
             ]
             yield table(("tokens", "keys", "least", "paged", "whole rows"), cells, numeric=(0, 1))
@@ -376,7 +374,7 @@ def audit(
     tensor_parallel: Any = 1,
     page: Any = 16,
     budget: str | None = None,
-    eps: Sequence[Any] = EPS,
+    eps: Sequence[Any] = SHARES,
     error: Any = "1/1000",
     logit_bound: Any = None,
     value_bound: Any = None,
@@ -456,10 +454,10 @@ def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[
 
     return tuple(
         Kind(
-            tuple(group),
-            layers[group[0] - 1],
-            serving.token(layers[group[0] - 1]),
-            row_cache([layers[group[0] - 1]], row, serving).least,
+            layers=tuple(group),
+            layer=(layer := layers[group[0] - 1]),
+            token=serving.token(layer),
+            row=row_cache([layer], row, serving).least,
         )
         for group in alike(layers, kind).values()
     )

@@ -10,7 +10,7 @@ import sympy
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, alibi_slope, encoding, t5_bucket_starts
-from farfield.validation.models.layers import BIASED, LayerOutline, ModelOutline
+from farfield.validation.models.outline import BIASED, LayerOutline, ModelOutline
 from farfield.validation.models.weights import reader, require_finite
 
 LIBRARY_EXPONENT = 8

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural
-from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.outline import LayerOutline, ModelOutline
 
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 """Bits of a number in a cache, by its type."""
@@ -99,7 +99,15 @@ def row_cache(layers: Sequence[LayerOutline], length: int, serving: Serving) -> 
     indexer = sum(serving.indexer(layer) * row * page for layer in layers)
     sizes = [layer.state for layer in layers if layer.state is not None]
     states = _STATE_BYTES * sum(sizes) / serving.ranks if len(sizes) == len(layers) else None
-    return RowCache(length, keys, least, paged, whole, indexer, states)
+    return RowCache(
+        length=length,
+        keys=keys,
+        least=least,
+        paged=paged,
+        whole=whole,
+        indexer=indexer,
+        states=states,
+    )
 
 
 def serving_of(model: ModelOutline, dtype: str, ranks: object, page: object) -> Serving:
@@ -150,10 +158,10 @@ def bytes_of(text: str) -> int:
     raise InputError(f"budget {text!r}; accepted: bytes such as 24GiB or 512MiB")
 
 
-def size_text(size: float) -> str:
+def bytes_text(size: float) -> str:
     """Bytes in a few characters.
 
-    >>> size_text(9214 * 2**20), size_text(100)
+    >>> bytes_text(9214 * 2**20), bytes_text(100)
     ('9.00 GiB', '100 bytes')
     """
     for unit, least in reversed(_UNITS.items()):

@@ -11,10 +11,10 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import plural
 from farfield.validation.models.audit import which
-from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.cache import Serving, bytes_text, row_cache
 from farfield.validation.models.configuration import read_json
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline, alike
+from farfield.validation.models.outline import ModelOutline, alike
 
 _TOKENIZER_BYTES = 256 << 20
 
@@ -27,7 +27,7 @@ class Difference(Answer):
         model, other: their names.
         count: how many rows differ.
         rows: what differs, and what each has.
-        alike: what was compared and is the same.
+        alike: points that were compared and are the same.
         label: `theorem`: both are read from their files.
     """
 
@@ -80,11 +80,11 @@ def difference(model: Any, other: Any) -> Difference:
         if first.get(name) != second.get(name)
     )
     return Difference(
-        both[0].name,
-        both[1].name,
-        len(differ),
-        differ,
-        tuple(n for n in names if n not in {d[0] for d in differ}),
+        model=both[0].name,
+        other=both[1].name,
+        count=len(differ),
+        rows=differ,
+        alike=tuple(n for n in names if n not in {d[0] for d in differ}),
         label=Label.THEOREM,
     )
 
@@ -97,7 +97,7 @@ def _points(model: ModelOutline) -> Iterator[tuple[str, str]]:
         yield point, _by(model, name)
     if model.layers:
         row = row_cache(model.layers, 8192, Serving())
-        yield "cache of 8192 tokens", size_text(row.least + row.indexer + (row.states or 0))
+        yield "cache of 8192 tokens", bytes_text(row.least + row.indexer + (row.states or 0))
     yield "training length", str(model.trained)
     yield "vocabulary", str(model.vocabulary)
     yield "notes", "; ".join(model.notes) or "none"

@@ -28,9 +28,10 @@ from farfield.validation.harness.measure import (
     tail_sums,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.outline import LayerOutline, ModelOutline
 from farfield.validation.models.perplexities import hidden
+from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, text_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
@@ -38,6 +39,7 @@ from farfield.validation.table_cells import sampled
 KINDS = ("gradient", "attention")
 _SEGMENTS = {"gradient": 32, "attention": 8}
 _LENGTH = {"gradient": 1024, "attention": 512}
+_PASSES = {"gradient": 4, "attention": 2}  # that take as long as a segment
 _LEAST, _SLACK = 1e-30, 1e-3  # weights that float32 holds exactly enough, and their rounding
 _REACHES = 0.9  # of what a segment could show at most: beyond, the segment is what ends the field
 _DEFINITION = {
@@ -185,6 +187,10 @@ def empirical_receptive_field(
     read = text_of(opened.model, text, bos)
     segments_read = led(samples(read.held_out, count, size), read.bos)
 
+    passes = _PASSES[kind] * count
+    said = f"{kind} of {count} segments of {size} tokens"
+    foretell(opened, read.held_out, [(passes, size)], said, progress)
+
     def done(segments: int) -> None:
         progress("segments", segments, len(segments_read))
 
@@ -238,12 +244,12 @@ def _by_attention(
     biased = [layer for layer in opened.model.layers if layer.encoding is not None]
     alone = [bias_field(layer, second_half(size, rows), eps).mean() for layer in biased]
     return _Measured(
-        float(fields.mean()),
-        _interval(fields.mean((0, 2, 3)).numpy()),
-        curves,
-        (1 - eps) * 0.75 * size,
-        tuple(map(tuple, fields.mean((1, 3)).tolist())),
-        float(torch.stack(alone).mean()) if alone else None,
+        tokens=float(fields.mean()),
+        interval=_interval(fields.mean((0, 2, 3)).numpy()),
+        curves=curves,
+        most=(1 - eps) * 0.75 * size,
+        heads=tuple(map(tuple, fields.mean((1, 3)).tolist())),
+        trf=float(torch.stack(alone).mean()) if alone else None,
     )
 
 
@@ -263,22 +269,22 @@ def _answer(
     )
     within = field.curves.cumsum(1).mean(0)
     return EmpiricalReceptiveField(
-        outline.name,
-        kind,
-        share,
-        field.tokens,
-        field.tokens >= _REACHES * field.most,
-        field.interval,
-        tuple((1 << k, float(within[(1 << k) - 1])) for k in range(size.bit_length())),
-        size,
-        count,
-        read.source,
-        read.first,
-        "" if view.plain else str(view),
-        field.heads,
-        field.trf,
-        _DEFINITION[kind],
-        tuple(hidden(outline, view)),
+        model=outline.name,
+        method=kind,
+        threshold=share,
+        tokens=field.tokens,
+        at_least=field.tokens >= _REACHES * field.most,
+        interval=field.interval,
+        curve=tuple((1 << k, float(within[(1 << k) - 1])) for k in range(size.bit_length())),
+        length=size,
+        segments=count,
+        text_source=read.source,
+        first=read.first,
+        visible="" if view.plain else str(view),
+        heads=field.heads,
+        trf=field.trf,
+        definition=_DEFINITION[kind],
+        notes=tuple(hidden(outline, view)),
         label=Label.MEASURED,
         subject=outline.name,
     )

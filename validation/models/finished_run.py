@@ -1,4 +1,4 @@
-"""A finished run as a model: what its layers do with positions, and its net."""
+"""A finished run described as a model: its layers, with the values that its biases have learned."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from farfield.theory.answers.number import runs
 from farfield.validation.harness.model import Layer, Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import ScaleSettings
-from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, Rotary
 from farfield.validation.models.network import encoding_of
+from farfield.validation.models.outline import RUN, LayerOutline, ModelOutline, Rotary
 
 
 def describe_run(path: Path) -> ModelOutline:
@@ -29,11 +29,11 @@ def describe_run(path: Path) -> ModelOutline:
         path,
         RUN,
         tuple(layers),
-        width,
-        net.vocabulary,
-        net.length,
-        "by the run",
-        net.length if absolute else None,
+        width=width,
+        vocabulary=net.vocabulary,
+        trained=net.length,
+        trained_from="by the run",
+        longest=net.length if absolute else None,
     )
 
 

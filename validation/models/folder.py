@@ -12,7 +12,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import nearest
 from farfield.validation.models.configuration import described, read_json
 from farfield.validation.models.gguf_files import describe_gguf
-from farfield.validation.models.layers import BIASED, ModelOutline
+from farfield.validation.models.outline import BIASED, ModelOutline
 from farfield.validation.optional import library
 
 _ACCEPTED = (

@@ -22,7 +22,7 @@ import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.configuration import quiet, transformers
-from farfield.validation.models.layers import LayerOutline, ModelOutline, Rotary
+from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
 from farfield.validation.optional import first_line, library, require
 
 LAYERS, HEADS, NUMBER = 512, 1 << 16, 1 << 40

@@ -31,7 +31,7 @@ from farfield.validation.harness.model import (
     rotated,
     sinusoid,
 )
-from farfield.validation.models.content import Content, content_of, of_positions
+from farfield.validation.models.content_bias import Content, content_of, of_positions
 
 QUERIES = 256  # of a row at a time, where all its keys are seen
 TABLE = 1 << 16  # distances whose bias is kept

@@ -28,10 +28,10 @@ from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
 from farfield.validation.models.configuration import quiet, transformers
 from farfield.validation.models.gguf_files import gguf_network
-from farfield.validation.models.layers import RUN, ModelOutline
-from farfield.validation.models.library import LibraryNetwork, rotations
+from farfield.validation.models.library_network import LibraryNetwork, rotations
 from farfield.validation.models.network import Network, TrainedNetwork, whole
 from farfield.validation.models.observed import attends, layer_of
+from farfield.validation.models.outline import RUN, ModelOutline
 from farfield.validation.models.repairs import Repair, Repaired
 from farfield.validation.models.streamed import blocks, held, skeleton, streamed
 from farfield.validation.models.weights import require_finite, require_weights
@@ -42,7 +42,7 @@ _FLOATS = 60  # a token takes this many times the width while the gradient of a 
 
 @dataclass(frozen=True)
 class View:
-    """Which keys a query sees at most, besides what its layer hides anyway.
+    """Which keys a query sees at most; its layer may hide more.
 
     Args:
         window: nearest keys, its own included, in every layer; None for no limit.

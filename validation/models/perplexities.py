@@ -30,11 +30,12 @@ from farfield.validation.harness.measure import (
     token_losses,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.outline import ModelOutline
+from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, require_rows, text_of
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import uniform_guess
+from farfield.validation.uniform_guess import uniform_guess
 
 OURS = {"last-token": 1, "non-overlapping": 0}
 PROTOCOLS = (*OURS, "hf-stride", "llama.cpp", "lm-eval")
@@ -148,7 +149,9 @@ def model_perplexity(
     count, outline = natural(samples, "samples"), describe(model)
     opened = open_model(outline, tokens=sizes[-1], device=device, dtype=dtype)
     read = text_of(outline, text, bos)
-    told = partial(progress, "lengths")
+    told, said = partial(progress, "lengths"), f"{count} rows at {plural(len(sizes), 'length')}"
+    passes = [(_passes(protocol, count, sizes[-1], n), n) for n in sizes]
+    foretell(opened, read.held_out, passes, said, progress)
     if protocol in OURS:
         how: dict[str, Any] = {"last": OURS[protocol], "count": count, "view": view}
         require_rows(read.held_out, sizes[-1])
@@ -158,15 +161,15 @@ def model_perplexity(
         lines = compared(protocol, sizes, sums, opened.length)
     guess = uniform_guess(min(line.nats for line in lines), opened.vocabulary)
     return PerplexityByLength(
-        outline.name,
-        protocol,
-        outline.trained,
-        lines[-1].ratio,
-        tuple(lines),
-        "" if view.plain else str(view),
-        read.source,
-        read.first,
-        (
+        model=outline.name,
+        protocol=protocol,
+        trained=outline.trained,
+        ratio=lines[-1].ratio,
+        lengths=tuple(lines),
+        visible="" if view.plain else str(view),
+        text_source=read.source,
+        first=read.first,
+        notes=(
             *[guess] * bool(guess),
             *hidden(outline, view),
             *(n for n in outline.notes if "the library" in n),
@@ -189,11 +192,18 @@ def hidden(model: ModelOutline, view: View) -> Iterator[str]:
         )
 
 
+def _passes(protocol: str, count: int, longest: int, length: int) -> float:
+    """Rows of a length that are read."""
+    if OURS.get(protocol):
+        return count
+    return count * longest / length * (2 if protocol == "hf-stride" else 1)
+
+
 # -- protocols of others ---------------------------------------------------------------------------
 
 
 def hf_stride(tokens: np.ndarray, length: int, bos: int | None) -> Scored:
-    """Windows of a length that move by half of it; the tokens that are new in one are scored.
+    """Windows of a length that move by half a length; the tokens that are new in one are scored.
 
     As the guide of transformers computes it: the mean loss of a window counts as often as it has
     new tokens, less one.

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n
-from farfield.validation.models.content import Content
+from farfield.validation.models.content_bias import Content
 from farfield.validation.models.network import Attend, Keep, Network
 
 FIRST_KEYS = 4

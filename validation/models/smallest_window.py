@@ -31,10 +31,9 @@ from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.json_files import Book
-from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.cache import Serving, bytes_text, row_cache
 from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline, keys_text
 from farfield.validation.models.opened import (
     ALL,
     POSITIONS,
@@ -44,10 +43,12 @@ from farfield.validation.models.opened import (
     network_of,
     open_model,
 )
+from farfield.validation.models.outline import ModelOutline, keys_text
+from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
-from farfield.validation.uniform import uniform_guess, warned
+from farfield.validation.uniform_guess import uniform_guess, warned
 
 SINKS = 4
 """First keys that are kept besides, where they are."""
@@ -92,9 +93,9 @@ class SmallestWindow(Answer):
         costs: by name what each costs: the model `as it is`, and `one window` for all layers,
             without and with first keys.
         length, rows, text_source, first: the text and its beginning.
-        dropped: what the window drops in single rows, and certificates of it; None where there is
-            no window, or no such certificate.
-        guess: what is said of a model that has not learned.
+        dropped: the keys that the window drops in single rows, with certificates; None where there
+            is no window, or no such certificate.
+        guess: a warning where the model has not learned; empty where it has.
         label: `measured`.
     """
 
@@ -140,7 +141,7 @@ class SmallestWindow(Answer):
                     name,
                     "-" if cost.width is None else cost.width,
                     cost.keys,
-                    size_text(cost.bytes),
+                    bytes_text(cost.bytes),
                     f"{cost.perplexity:.5g}",
                     f"{cost.ratio:.4f} ({cost.low:.4f} to {cost.high:.4f})",
                     f"{cost.held_out:.4f} ({cost.held_low:.4f} to {cost.held_high:.4f})",
@@ -225,9 +226,19 @@ class Search:
     def cost(self, view: View = ALL, width: int | None = None) -> Cost:
         """What windows cost on both parts, and what they keep."""
         row = row_cache(narrowed(self.opened.model, view), self.length, Serving())
-        perplexity = math.exp(float(self.nats(view, 0).mean()))
-        ratios = self.ratio(view), self.ratio(view, 1)
-        return Cost(width, row.keys, row.least, perplexity, *ratios[0], *ratios[1])
+        (ratio, low, high), other = self.ratio(view), self.ratio(view, 1)
+        return Cost(
+            width=width,
+            keys=row.keys,
+            bytes=row.least,
+            perplexity=math.exp(float(self.nats(view, 0).mean())),
+            ratio=ratio,
+            low=low,
+            high=high,
+            held_out=other[0],
+            held_low=other[1],
+            held_high=other[2],
+        )
 
 
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
@@ -293,6 +304,9 @@ def smallest_window(
     values = json.dumps([kind, outline.values], sort_keys=True, default=str).encode()
     place = Path(folder) / stamped(outline, values, *(part.tobytes() for part in parts))
     search = Search(opened, (parts[0], parts[1]), place, progress)
+    left = search.total - len(search.book.kept)
+    said = f"at most {left} windows on {count} rows of {size} tokens"
+    foretell(opened, read.held_out, [(max(0, left) * count, size)], said, progress)
     return _found(search, read, most, positions == "cache")
 
 

@@ -1,6 +1,6 @@
 """A model larger than the memory: the weights of one layer at a time.
 
-The library's own model is built without weights. What stands outside its layers is read once. The
+The library's own model is built without weights. Weights outside its layers are read once. The
 weights of a layer are read from its file, by memory map, when the layer is computed, and given up
 after it. Nothing else differs from a model in memory: rows pass the same code.
 """
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.configuration import library_config, quiet, transformers
 from farfield.validation.models.gguf_files import gguf_config, gguf_tensors
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.outline import ModelOutline
 from farfield.validation.models.weights import reader, require_finite
 
 Read = Callable[[str], "Tensor | None"]

@@ -18,7 +18,7 @@ from farfield.theory.answers.names import one_of
 from farfield.validation.harness.data import BYTES, Text, read_text, samples
 from farfield.validation.harness.measure import led
 from farfield.validation.models.gguf_files import gguf_tokenizer
-from farfield.validation.models.layers import RUN, ModelOutline
+from farfield.validation.models.outline import RUN, ModelOutline
 from farfield.validation.optional import first_line, library
 
 FIRST = ("auto", "yes", "no")

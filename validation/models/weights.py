@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.configuration import read_json
-from farfield.validation.models.layers import RUN, ModelOutline
+from farfield.validation.models.outline import RUN, ModelOutline
 from farfield.validation.optional import first_line, library
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import inspect
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
@@ -87,55 +87,68 @@ class Finding:
         return Verdict.HOLDS if self.holds else fails
 
 
-@dataclass(frozen=True)
-class Claim(Result):
-    """One decided claim.
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A sentence of a paper, and how it is read here.
 
     Fields:
         id: `paper.name`.
-        paper, section, place: of the sentence.
+        section, place: of the sentence.
         quote: the sentence, or its judged part.
         statement: our reading of it, which is judged.
-        against: what would have refuted that.
+        against: what would refute that.
         kind: one of `KINDS`.
-        verdict: what follows from the finding.
         label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`; None
             where it is not testable.
         data: what the function reads.
-        tolerance: the tolerance and the range in which the verdict is the same; empty where it
-            depends on none.
-        scale: of the models.
-        n: cases that were compared; None where all are decided at once.
-        evidence: numbers, counterexamples, derivations, by name.
         corrected: what holds instead, which was checked; of our own models what they show instead.
-        reason: why it cannot be tested, is not seen, or depends on the tolerance.
-        because: the counterexample in a sentence.
-        command: the command that repeats the check.
-        seconds: the time of the check.
+        scale: of the models.
         about: the encodings of the catalogue that it speaks of.
     """
 
     id: str
-    paper: str
     section: str
     place: str
     quote: str
     statement: str
     against: str
     kind: str
-    verdict: Verdict
     label: str | None
     data: str
-    tolerance: str = ""
+    corrected: str = ""
     scale: str = ""
+    about: tuple[str, ...] = ()
+
+    @property
+    def paper(self) -> str:
+        """The paper's key."""
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Reading, Result):
+    """One decided claim.
+
+    Fields:
+        verdict: what follows from the finding.
+        tolerance: the tolerance and the range in which the verdict is the same; empty where it
+            depends on none.
+        n: cases that were compared; None where all are decided at once.
+        evidence: numbers, counterexamples, derivations, by name.
+        reason: why it cannot be tested, is not seen, or depends on the tolerance.
+        because: the counterexample in a sentence.
+        command: the command that repeats the check.
+        seconds: the time of the check.
+    """
+
+    verdict: Verdict
+    tolerance: str = ""
     n: int | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    corrected: str = ""
     reason: str = ""
     because: str = ""
     command: str = ""
     seconds: float = 0.0
-    about: tuple[str, ...] = ()
 
     @property
     def checked(self) -> tuple[str, ...]:
@@ -143,7 +156,7 @@ class Claim(Result):
         return tuple(s.place for s in carrying(self.id))
 
     def fields(self) -> dict[str, Any]:
-        return super().fields() | {"checked": list(self.checked)}
+        return super().fields() | {"paper": self.paper, "checked": list(self.checked)}
 
     def blocks(self) -> Sequence[Block]:
         where = ", ".join(filter(None, (self.paper, self.section, self.place)))
@@ -215,29 +228,17 @@ def brief(evidence: Mapping[str, Any], most: int = 3) -> str:
     return "; ".join(parts)
 
 
-@dataclass(frozen=True)
-class Check:
-    """A claim that can be decided: what the decorator says of it, and the function."""
+@dataclass(frozen=True, kw_only=True)
+class Check(Reading):
+    """A claim that can be decided.
 
-    id: str
-    section: str
-    place: str
-    quote: str
-    statement: str
-    against: str
-    kind: str
-    label: str
-    data: str
-    corrected: str
-    scale: str
-    about: tuple[str, ...]
+    Fields:
+        exhibits: figures and tables of the paper that it speaks of.
+        decide: the function that decides it.
+    """
+
     exhibits: tuple[str, ...]
     decide: Callable[..., Finding]
-
-    @property
-    def paper(self) -> str:
-        """The paper's key."""
-        return self.id.partition(".")[0]
 
     def verdict(self, finding: Finding) -> Verdict:
         """What follows from a finding: our own models do not refute a sentence about larger ones.
@@ -271,21 +272,20 @@ class Check:
             "results": sorted({f"experiment {m.run['experiment']}" for m in finding.models}),
         }
         instead = finding.instead and verdict in (Verdict.CORRECTION, Verdict.UNSEEN)
-        return Claim(
-            **{k: getattr(self, k) for k in TEXTS},
-            paper=self.paper,
-            verdict=verdict,
-            label=None if verdict is Verdict.UNTESTED else self.label,
-            tolerance=_over(findings),
-            scale=scale,
-            n=finding.n or len(finding.models) or None,
-            evidence={**finding.evidence} | (runs if finding.models else {}),
-            corrected=self.corrected if instead else "",
-            reason=reason,
-            because=finding.because if verdict is Verdict.WRONG else "",
-            command=f"farfield claims {self.id}",
-            seconds=time.perf_counter() - begin,
-        )
+        decided: dict[str, Any] = {
+            "verdict": verdict,
+            "label": None if verdict is Verdict.UNTESTED else self.label,
+            "tolerance": _over(findings),
+            "scale": scale,
+            "n": finding.n or len(finding.models) or None,
+            "evidence": {**finding.evidence} | (runs if finding.models else {}),
+            "corrected": self.corrected if instead else "",
+            "reason": reason,
+            "because": finding.because if verdict is Verdict.WRONG else "",
+            "command": f"farfield claims {self.id}",
+            "seconds": time.perf_counter() - begin,
+        }
+        return Claim(**{f.name: getattr(self, f.name) for f in fields(Reading)} | decided)
 
 
 def rise_of(tested: Sequence[Model], holds: Callable[[float], bool]) -> Finding:
@@ -304,7 +304,6 @@ def rise_in_print(
     return Finding(not against, {"largest increase": rise, "against": against}, n=len(rise))
 
 
-TEXTS = ("id", "section", "place", "quote", "statement", "against", "kind", "data", "about")
 CHECKS: dict[str, Check] = {}
 """The claims of the papers whose modules were imported, by id."""
 
@@ -359,9 +358,22 @@ def claim(
     def register(decide: Callable[..., Finding]) -> Callable[..., Finding]:
         identifier = f"{decide.__module__.rpartition('.')[2]}.{name}"
         bound = partial(decide, **values) if values else decide
-        texts = (section, place, quote, says, refuted_by, kind, label, data, corrected, scale)
-        names = tuple(about.split()), tuple(exhibits.split())
-        CHECKS[identifier] = Check(identifier, *texts, *names, bound)
+        CHECKS[identifier] = Check(
+            id=identifier,
+            section=section,
+            place=place,
+            quote=quote,
+            statement=says,
+            against=refuted_by,
+            kind=kind,
+            label=label,
+            data=data,
+            corrected=corrected,
+            scale=scale,
+            about=tuple(about.split()),
+            exhibits=tuple(exhibits.split()),
+            decide=bound,
+        )
         return decide
 
     return register

@@ -10,11 +10,12 @@ import dataclasses
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.number import plural
 from farfield.validation.harness.mechanism import with_encoding
 from farfield.validation.harness.own import spec_of
 from farfield.validation.harness.settings import settle
@@ -75,19 +76,25 @@ def demonstration(
         job_of(run)
     folder, began = str(writable_folder(store)), time.monotonic()
     notice("", 0, 0, f"{len(runs)} models of {usual.layers} layers, {WORKERS} at a time")
-    notice("trained and measured", 0, len(runs))
     engine = local(runs, folder, device="cpu", workers=WORKERS, progress=notice)
     for done, (run, lines) in enumerate(engine, 1):
         if isinstance(lines, str):
             raise InputError(f"{run.name}: {lines}")
-        notice("trained and measured", done, len(runs))
         left = math.ceil((len(runs) - done) / done * (time.monotonic() - began))
-        notice("", 0, 0, f"{done} of {len(runs)} models" + f", about {left} s left" * (left > 0))
+        told = f"{run.name}, {trained_in(lines)}; {done} of {len(runs)} models"
+        notice("", 0, 0, told + f", about {left} s left" * (left > 0))
         entries = tuple(
             e.with_lines(lines) if e.prediction.name == run.label else e for e in whole.entries
         )
         whole = dataclasses.replace(whole, entries=entries)
         yield whole
+
+
+def trained_in(lines: Sequence[Mapping[str, Any]]) -> str:
+    """The last loss of a run, its steps and its time."""
+    last = [line for line in lines if line["protocol"] == "training"][-1]
+    loss, steps = f"loss {last['nats']:.3f} nats", plural(last["steps"], "step")
+    return f"{loss} after {steps} in {last['seconds']:.0f} s"
 
 
 def predicted(entry: Studied) -> str:

@@ -116,7 +116,7 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
     >>> [r.name for r in place([predict(encoding("-n/3"))]).ranks][:3]
     ['ALiBi, slope 1/2', 'window of 64', '-n/3']
     """
-    ranks = [_rank(p.name, p.encoding, asked=True) for p in predictions if p.row_fields]
+    ranks = [_rank(p.name, p.encoding, asked=True) for p in predictions if p.drawable]
     if not ranks:
         return None
     return Place(tuple(sorted([*ranks, *ranked_references()], key=_weight)))

@@ -20,7 +20,7 @@ from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import Answer, Label, Result
 from farfield.theory.answers.blocks import Block, note, table
 from farfield.theory.answers.notation import Latex, listed
-from farfield.theory.answers.number import count, decimal
+from farfield.theory.answers.number import SHARES, count, decimal
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.forecast import Forecast, forecast
@@ -28,7 +28,6 @@ from farfield.validation.study.beside_rows import EPS as BESIDE
 from farfield.validation.study.beside_rows import BesideRows, beside_rows
 from farfield.validation.table_cells import (
     DTYPES,
-    EPS,
     field_text,
     reach_text,
     share_text,
@@ -47,8 +46,8 @@ class Prediction(Result):
     Fields:
         name: of the encoding in the study, with its variant.
         convergence: the verdict with its proof.
-        receptive_fields: the TRF at each of `EPS` where the series converges, else empty.
-        row_fields: the finite-row TRF at each of `EPS` for rows of `row_length` tokens.
+        receptive_fields: the TRF at each of `SHARES` where the series converges, else empty.
+        row_fields: the finite-row TRF at each of `SHARES` for rows of `row_length` tokens.
         reaches: the distances that an advantage of `ADVANTAGE` nats reaches, in a row of
             `row_length` tokens and, where the series converges, in every row.
         leaks: the prior mass beyond `trained` tokens for rows of each tested length.
@@ -81,6 +80,11 @@ class Prediction(Result):
     missing: str = ""
 
     @property
+    def drawable(self) -> bool:
+        """Whether it is a bias with values at every distance, which can be drawn and ranked."""
+        return bool(self.row_fields) and self.encoding.seen is None
+
+    @property
     def windowless(self) -> bool:
         """Whether no head has a certified window, since every series diverges."""
         heads = self.convergence.heads or (self.convergence,)
@@ -99,11 +103,17 @@ class Prediction(Result):
         """The verdict, the field beside the training rows with what models lost, and the reach."""
         verdict = dataclasses.replace(self.convergence, subject=self.name).blocks()[0]
         beside = self.beside.blocks() if self.beside else ()
-        reach = [dataclasses.replace(a, subject=self.name).blocks()[0] for a in self.reaches[:1]]
-        return (verdict, *beside, *reach)
+        seen = self.encoding.seen is not None
+        fields = [f for f in self.row_fields if seen and f.eps == sympy.Rational(BESIDE)]
+        numbers = [*fields, *self.reaches[:1]]
+        said = [dataclasses.replace(a, subject=self.name).blocks()[0] for a in numbers]
+        return (verdict, *beside, *said)
 
     def numbers(self) -> tuple[Any, ...]:
         """Name, verdict, TRF(1/100), leak and window: a line beside other encodings."""
+        if self.encoding.seen is not None:
+            tokens = f"{field_text(self.row_fields[1])} in rows of {self.row_length}"
+            return self.name, self.convergence.verdict, tokens, "", ""
         field = self.receptive_fields[1] if self.receptive_fields else None
         window = count(self.windows[0].width) if self.windows else "none"
         diverges = self.convergence.verdict is Verdict.DIVERGES
@@ -148,11 +158,25 @@ class Prediction(Result):
             near = f"{len(g.nearest)} nearest trained cases, {'' if g.near else 'not '}near"
             why = near if g.reason is None else str(g.reason)
             yield "perplexity ratio, others", f"{g.trained} to {g.tested}", value, why, g.label
-        if self.windowless:
+        if self.windowless and self.encoding.seen is None:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
             detail = _detail(w, [count(h.width) for h in w.heads])
             yield "certified window", f"error ≤ {w.error}", count(w.width), *detail
+
+
+def _in_the_rows_seen(
+    base: Prediction, length: int, eps: Sequence[str], tested: Sequence[int]
+) -> Prediction:
+    """Of a bias that is known in rows of `length` keys alone: its numbers in such rows."""
+    subject, rows = base.encoding, [n for n in tested if n <= length]
+    return dataclasses.replace(
+        base,
+        row_length=length,
+        row_fields=theoretical_receptive_field(subject, list(eps), length=length),
+        reaches=(reach(subject, ADVANTAGE, length=length),),
+        leaks=tuple(leak(subject, base.trained, n) for n in rows if n > base.trained),
+    )
 
 
 def _of_row(length: int | None) -> str:
@@ -179,7 +203,7 @@ def predict(
     subject: Encoding,
     name: str | None = None,
     *,
-    eps: Sequence[str] = EPS,
+    eps: Sequence[str] = SHARES,
     trained: int = 64,
     tested: Sequence[int] = (256, 1024),
     layers: int = 4,
@@ -209,9 +233,10 @@ def predict(
         row_length=row_length,
         layers=layers,
     )
+    if subject.seen is not None:
+        return _in_the_rows_seen(base, subject.seen.distance + 1, eps, tested)
     if not subject.biases or subject.bca is not None:
         why = "Receptive field and leak are defined for additive biases only"
-        why = why if subject.seen is None else f"{subject.out_of_scope}"
         return dataclasses.replace(base, missing=why)
     if subject.free:
         wanted = ", ".join(p.name for p in subject.free[:4])

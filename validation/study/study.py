@@ -34,16 +34,16 @@ from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
+from farfield.validation.encoding_labels import label_of
 from farfield.validation.harness.mechanism import with_encoding
 from farfield.validation.harness.settings import Run, settle
 from farfield.validation.json_files import writable_folder, write
-from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch
 from farfield.validation.progress import Progress, about, silent
 from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
-from farfield.validation.uniform import BYTES, uniform_guess
+from farfield.validation.uniform_guess import BYTES, uniform_guess
 
 SIZES = ("layers", "width", "heads", "steps", "batch", "length")
 """Settings that a study names beside what was measured."""
@@ -250,6 +250,10 @@ class Study(Result):
             drawn,
             table(header, rows, "Measured", numeric=tuple(range(1, len(header)))),
             *self._untrained(),
+            note(
+                "A field is a mean over heads and queries, each of whole tokens, so it may have a "
+                "fraction."
+            ),
             note(
                 "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
                 "{batch} rows of {length} tokens, seed {seed}, on {text} (SHA-256 {sha}).",

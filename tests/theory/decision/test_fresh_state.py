@@ -15,7 +15,7 @@ import pytest
 import sympy
 
 from farfield import check_convergence, compare_tails, theoretical_receptive_field
-from farfield.figures.regions import holds
+from farfield.figures.parameter_map import holds
 from farfield.theory.coefficients import signs
 from farfield.theory.formula import grammar
 

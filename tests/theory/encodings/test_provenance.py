@@ -80,16 +80,16 @@ def test_nothing_is_said_of_the_whole_series_and_rows_that_were_seen_are_answere
 
 def test_tails_that_nobody_has_seen_are_not_compared():
     for given in (ORIGINS[origin]() for origin in ORIGINS):
-        with pytest.raises(InputError, match="no tail to compare: known for"):
+        with pytest.raises(InputError, match="no tail to compare: known up to"):
             compare_tails(given, "-n")
-        with pytest.raises(InputError, match="no family of biases: known for"):
+        with pytest.raises(InputError, match="no family of biases: known up to"):
             farfield.design(encoding(given), trf=10)
 
 
 def test_the_answer_names_how_it_goes_on_and_what_it_resembles():
     reason = str(check_convergence(-np.arange(1000) / 8).reason)
     assert reason == (
-        'known for 1000 values, up to distance 999; tail="constant" diverges, tail="linear" '
+        'known up to distance 999; tail="constant" diverges, tail="linear" '
         'converges; resembles -n/8: farfield check "-n/8"'
     )
     for tail, verdict in (("constant", "diverges"), ("linear", "converges"), ("cut", "converges")):

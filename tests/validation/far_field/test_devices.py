@@ -9,12 +9,12 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field import stages
+from farfield.validation.far_field import long_rows
+from farfield.validation.far_field.long_rows import Sampling, Stages
+from farfield.validation.far_field.model_on_text import _in_bfloat16
 from farfield.validation.far_field.rotary import applied, settings_of
-from farfield.validation.far_field.stages import Sampling, Stages
-from farfield.validation.far_field.subject import _in_bfloat16
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.library_network import LibraryNetwork
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
@@ -63,7 +63,7 @@ def test_nothing_of_a_whole_row_stays_on_the_cpu(moved, setting):
 def test_nothing_of_the_far_field_stays_on_the_cpu(moved, setting, monkeypatch):
     if setting.rope.get("rope_type") == "dynamic":
         return
-    monkeypatch.setattr(stages, "nats", lambda scores, tokens: scores)
+    monkeypatch.setattr(long_rows, "nats", lambda scores, tokens: scores)
     tokens = torch.zeros(3, 33, dtype=torch.long)
     with applied(moved.network, setting):
         group = Stages(Repaired(moved, setting), tokens, 4, Sampling(16))

@@ -10,9 +10,10 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
-from farfield.validation.far_field.cost import lasting, timed
+from farfield.validation.far_field.cost import timed
 from farfield.validation.far_field.foresee import _work
-from farfield.validation.far_field.subject import Settings, subject_of
+from farfield.validation.far_field.model_on_text import Settings, subject_of
+from farfield.validation.models.speed import lasting
 
 TRAINED, SHORT, TO = 128, 16, 512
 QUESTIONS = {

@@ -13,8 +13,8 @@ import farfield
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.blame import excesses
 from farfield.validation.far_field.foresee import ORDER, ratio_of
-from farfield.validation.far_field.stages import Sampling
-from farfield.validation.far_field.subject import Settings, reach_of, subject_of
+from farfield.validation.far_field.long_rows import Sampling
+from farfield.validation.far_field.model_on_text import Settings, reach_of, subject_of
 from farfield.validation.models.repairs import Repair, Repaired
 
 FEW = Settings(groups=2, rows=6, last=4)

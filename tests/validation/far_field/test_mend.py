@@ -12,24 +12,19 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import farfield
 from farfield.theory.answers.answer import Label, Status
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.advice import NeedleScore
-from farfield.validation.far_field.cost import Work, timed
-from farfield.validation.far_field.mend import (
-    LEAVES,
-    Advice,
-    Mended,
-    Mending,
-    _advised,
-    _Halving,
-    _plan,
-    begins,
-)
+from farfield.validation.far_field.advice import Mended, NeedleScore
+from farfield.validation.far_field.cost import real, timed
+from farfield.validation.far_field.halving import FEW as LEAST
+from farfield.validation.far_field.halving import WIDE, Halving, reading_plan
+from farfield.validation.far_field.mend import Advice, Mending, _advised
+from farfield.validation.far_field.model_on_text import Settings, subject_of
+from farfield.validation.far_field.readings import begins
 from farfield.validation.far_field.recall import distances, needle_row
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
-from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses
 from farfield.validation.models.repairs import Repair, Repaired, recipe
+from farfield.validation.models.speed import Work
 
 FEW = Settings(groups=2, rows=6, last=4)
 TRAINED, TO = 64, 256
@@ -108,12 +103,12 @@ def test_every_setting_has_a_line_and_what_was_read_is_halved(rotary, found, spe
         assert row.rows == 0 or asked[row.repair].window is None
         assert bool(row.needles) == bool(row.rows) and row.rows in (0, 1, 2, 3)
     read = sorted((row.rows for row in found.rows if row.rows), reverse=True)
-    assert len(read) <= 1 + LEAVES[0] and read[0] == 3 and rows[f"text cut to {TRAINED}"].rows == 3
-    assert sum(n >= 2 for n in read) <= 1 + LEAVES[1] and sum(n == 3 for n in read) <= 1 + LEAVES[2]
+    assert 1 + LEAST <= len(read) <= 1 + WIDE and rows[f"text cut to {TRAINED}"].rows == 3
+    assert sum(n > 1 for n in read) == sum(n == 3 for n in read) == 2
     speaks(found)
-    real = found.way == "real rows"
-    assert found.label == (Label.MEASURED if real else Label.FORECAST)
-    assert any(row.measured for row in found.rows) == real
+    whole = found.way == "real rows"
+    assert found.label == (Label.MEASURED if whole else Label.FORECAST)
+    assert any(row.measured for row in found.rows) == whole
     if found.best != "none":
         named = found.alternative or found.best
         assert found.pastes == pastes(asked[named], rotary.config, TO)
@@ -154,7 +149,7 @@ def test_the_plan_reads_what_is_cheaper(rotary, words, tmp_path, monkeypatch):
         InputError, match=r"has 240 tokens, a real row takes 257; accepted: a longer"
     ):
         farfield.mend(rotary, words[:240], to=TO, measure=True, **how)
-    monkeypatch.setattr("farfield.validation.far_field.mend.available", lambda: 1000)
+    monkeypatch.setattr("farfield.validation.far_field.halving.available", lambda: 1000)
     with pytest.raises(InputError, match=r"MiB beside the weights.*accepted: a shorter row"):
         farfield.mend(rotary, words, to=TO, measure=True, **how)
     assert farfield.mend(rotary, words, to=TO, **how).way == "far field"
@@ -169,18 +164,24 @@ def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
     subject = SimpleNamespace(turns=lambda: True, outline=outline, **how)
     work = Work(1000, 32, 2, 32, 1e-9)
 
-    def plan(to, quick=False, minutes=None):
-        return _plan(subject, to, work, None, quick, minutes)
+    def plan(to, quick=False, minutes=None, probes=0):
+        return reading_plan(subject, to, work, None, quick, minutes, probes)
 
-    assert work.real(Repair(), 256) < plan(256).seconds[1] < work.real(Repair(), 900_000)
+    assert real(work, Repair(), 256) < plan(256).seconds[1] < real(work, Repair(), 900_000)
     near, far = plan(256), plan(900_000)
     assert (near.way, near.rows, far.way, far.rows) == ("real rows", 3, "far field", 2)
     assert plan(900_000, minutes=9).way == "real rows" and plan(256, quick=True).way == "gap probe"
-    assert plan(256, minutes=60).rows == 12
-    one, cut = work.real(Repair(), 256), work.real(Repair(cut=128), 256)
+    one, cut, short = real(work, Repair(), 256), real(work, Repair(cut=128), 256), work.of(32, 512)
     assert cut < 0.6 * one  # a text that is cut costs less, so the same time has more rows
-    for rows in (4, 5, 6):
-        assert plan(256, minutes=rows * (6 * one + 3 * cut) / 3 / 60 + 1e-9).rows == rows
+    for rounds, first, probes in ((1, 3, 9), (1, 4, 0), (2, 3, 9), (3, 4, 0), (4, 4, 5)):
+        time = rounds * (1.1 * (first + 2) * one + 3 * cut) + probes * short
+        enough = plan(256, minutes=time / 60 + 1e-9, probes=probes)
+        assert (enough.rows, enough.first) == (3 * rounds, first)
+    assert (plan(256, minutes=1e-9).rows, plan(256, minutes=1e-9).first) == (3, 3)
+    assert (plan(256, minutes=60).rows, plan(256, minutes=60).first) == (12, 5)
+    for probes in (0, 20, 60):  # without minutes, what fits into the time of eight rows
+        free = int((8 * one - 3 * cut - probes * short) / (1.1 * one)) - 2
+        assert plan(256, probes=probes).first == max(3, min(5, free))
 
 
 def test_work_is_what_the_layers_multiply(rotary, words):
@@ -188,7 +189,7 @@ def test_work_is_what_the_layers_multiply(rotary, words):
     work = timed(subject_of(rotary, words, 32))
     of_a_token = 4 * 32 * 32 + 3 * 32 * 32 + 300 * 32 + 3 * 32
     assert work.operations(1, 0) == 2 * of_a_token and work.operations(0, 1) == 4 * 32
-    assert work.seconds > 0 and work.real(Repair(cut=64), TO) < work.real(Repair(), TO)
+    assert work.seconds > 0 and real(work, Repair(cut=64), TO) < real(work, Repair(), TO)
 
 
 def line(name, difference=None, right=(), loss=1.0):
@@ -200,9 +201,8 @@ CUT, YARN = Repair(cut=64), Repair(setting="YaRN 4", rope={"rope_type": "yarn"})
 
 
 def advice(rows, left=(YARN,), base=CUT, most=TO):
-    subject = SimpleNamespace(length=64, outline=SimpleNamespace(trained=64))
-    plan, book = SimpleNamespace(way="real rows"), None
-    search = _Halving(subject, TO, plan, book, (), None, base, left=[*left])
+    readings = SimpleNamespace(subject=SimpleNamespace(length=64), trained=64, to=TO)
+    search = Halving(readings, None, None, base, left=[*left])
     search.apart = lambda one, other: rows[one].apart
     return _advised(rows, search, most)
 

@@ -3,8 +3,8 @@
 import pytest
 
 import farfield
-from farfield.validation.far_field.subject import Settings
-from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.far_field.model_on_text import Settings
+from farfield.validation.models.library_network import LibraryNetwork
 
 KINDS = {
     "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},

@@ -10,6 +10,7 @@ import torch
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.advice import bands
+from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
@@ -20,7 +21,6 @@ from farfield.validation.far_field.recall import (
     part_of,
     recalled,
 )
-from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.models.network import TrainedNetwork, nats, scores_at

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import farfield
-from farfield.validation.far_field.stages import Sampling, Stages
-from farfield.validation.far_field.subject import Settings, subject_of
+from farfield.validation.far_field.long_rows import Sampling, Stages
+from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.worth import (
     BYTES,
     MOST,

@@ -369,8 +369,9 @@ def test_a_run_has_the_code_it_was_made_with(asked, mine, tmp_path, monkeypatch)
 class Pool:
     """A pool of processes, broken by a run of seed 1 for all that is at work."""
 
-    def __init__(self, workers, *_, **__):
+    def __init__(self, workers, *_, initializer, initargs):
         self.futures, self.workers = [], workers
+        module._REPORTS[:] = initargs
 
     def __enter__(self):
         return self
@@ -378,7 +379,7 @@ class Pool:
     def __exit__(self, *_):
         pass
 
-    def submit(self, attempt, asked, folder, device):
+    def submit(self, attempt, at, asked, folder, device):
         future = Future()
         self.futures.append(future)
         assert sum(not f.done() for f in self.futures) <= self.workers
@@ -398,6 +399,26 @@ def test_a_process_that_is_killed_loses_its_run_alone(asked, monkeypatch):
     swept = sweep(done, 5, of=lambda rows: rows[0]["seed"])
     assert sorted(swept.finished) == [0, 2, 3, 4]
     assert [why for _, why in swept.failed] == [module.KILLED]
+
+
+def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
+    class Here(Pool):
+        def submit(self, attempt, *given):
+            future = Future()
+            future.set_result(attempt(*given))
+            return future
+
+    told = []
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Here)
+    monkeypatch.setattr(module, "REPORT_S", 0.0)
+    runs = [asked.but(steps=40), asked.but(seed=1)]
+    done = local(runs, str(tmp_path), device="cpu", workers=2, progress=lambda *x: told.append(x))
+    assert len(sweep(done, 2).finished) == 2
+    trained = [(done, total) for stage, done, total, _ in told if stage == "alibi: train"]
+    assert trained == [(done, 70) for done in range(1, 71)]
+    losses = [note.partition(",")[0] for stage, _, _, note in told if stage == "alibi: train"]
+    assert losses[:19] == [""] * 19 and losses[-1].startswith("loss ")
+    assert {*losses} == {"", *losses[19:60:20], losses[59], losses[-1]}
 
 
 KILLS = """

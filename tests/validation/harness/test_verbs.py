@@ -6,6 +6,7 @@ import linecache
 import pytest
 
 import farfield
+from farfield.validation.harness.settings import PRESETS
 
 FADING = """
 from torch import nn
@@ -85,6 +86,12 @@ def test_a_plan_is_run_and_what_failed_is_told(run, text, tmp_path):
     plan.write_text("[[runs]]\npreset = 'tiny'\nencoding = ['alibi', 'nope']\nlr = 1e-3\n")
     code, out, _ = run(*shared, "--json")
     assert code == 0 and {one["state"] for one in json.loads(out)["runs"]} == {"finished"}
+
+
+def test_the_help_names_every_preset(run):
+    (_, out, _) = run("train", "--help")
+    said = " ".join(out.replace("│", " ").split())
+    assert all(name in said for name in PRESETS) and "--heads" in said
 
 
 WRONG = {

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.stages import Sampling, Stages, far_losses
+from farfield.validation.far_field.long_rows import Sampling, Stages, far_losses
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import losses, nats

@@ -15,7 +15,7 @@ from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.foresee import gap_probe
 from farfield.validation.models import opened as opened_models
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.library_network import LibraryNetwork
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import Opened, network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired

@@ -1,6 +1,7 @@
 """The demonstration: theory at once, then one trained model after the other, none twice."""
 
 import itertools
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -13,31 +14,16 @@ from farfield.validation.study.demo import COLUMNS, demonstration, predicted, ro
 
 
 @pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow)])
-def steps(request, tiny_runs):
+def steps(request, tiny_runs, tmp_path_factory):
     """The studies, their runs, and what is told; a clock that is looked at goes on by 6 s."""
-    told, clock = [], itertools.count(step=6)
+    clock = itertools.count(step=6)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "WORKERS", request.param)
         patch.setattr(demo, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-        how = {"preset": "tiny", "notice": lambda *at: told.append((*at, "")[:4])}
-        yield list(demonstration("-2*log(1+n)", tiny_runs, **how)), tiny_runs, told
-
-
-def test_it_tells_how_many_models_are_done_and_how_long_the_others_take(steps):
-    """After 6, 12 and 18 s: two are as long as two times the first, one is half of two."""
-    *_, told = steps
-    notes = [note for stage, _, total, note in told if not (stage or total)]
-    assert notes == [
-        f"3 models of 2 layers, {demo.WORKERS} at a time",
-        "1 of 3 models, about 12 s left",
-        "2 of 3 models, about 6 s left",
-        "3 of 3 models",
-    ]
-    theory = [each[:3] for each in told if each[0].endswith((": theory", ": done"))]
-    names = ("-2*log(1+n)", "nope", "alibi")
-    assert theory == [(f"{n}: {x}", k, 1) for n in names for k, x in enumerate(("theory", "done"))]
-    done = [(at, of) for stage, at, of, _ in told if stage == "trained and measured"]
-    assert done == [(k, 3) for k in range(4)]
+        told = []
+        how = {"preset": "tiny", "notice": lambda *said: told.append((*said, "")[:4])}
+        store = tiny_runs if request.param == 1 else tmp_path_factory.mktemp("side_by_side")
+        yield list(demonstration("-2*log(1+n)", store, **how)), store, told
 
 
 def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):
@@ -45,6 +31,22 @@ def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):
     assert [len(study.trained) for study in studies] == [0, 1, 2, 3]
     assert [e.prediction.name for e in studies[0].entries] == ["-2*log(1+n)", "nope", "alibi"]
     assert predicted(studies[0].entries[0]).startswith("-2*log(1+n): the series converges")
+
+
+def test_each_model_says_its_loss_and_its_time_and_steps_are_reported(steps):
+    studies, _, told = steps
+    notes = [note for _, _, total, note in told if total == 0 and "of 3 models" in note]
+    assert len(notes) == len(studies[-1].trained)
+    left = ("1 of 3 models, about 12 s left", "2 of 3 models, about 6 s left", "3 of 3 models")
+    for note, rest in zip(notes, left, strict=True):  # after 6, 12 and 18 s
+        form = rf", loss \d\.\d{{3}} nats after 30 steps in \d+ s; {rest}$"
+        assert re.search(form, note)
+    theory = [each[:3] for each in told if each[0].endswith((": theory", ": done"))]
+    names = ("-2*log(1+n)", "nope", "alibi")
+    assert theory == [(f"{n}: {x}", k, 1) for n in names for k, x in enumerate(("theory", "done"))]
+    assert any(stage.endswith("train") and total for stage, _, total, _ in told)
+    if demo.WORKERS > 1:
+        assert {total for stage, _, total, _ in told if stage.endswith("train")} == {90}
 
 
 def test_a_row_is_what_the_theory_and_the_model_say(steps):

@@ -16,12 +16,12 @@ from polars import DataFrame, col, concat
 
 from farfield.figures.style import spoken
 from farfield.theory.answers.notation import listed
-from farfield.theory.encodings import Encoding
+from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.head_lists import notation
+from farfield.validation.encoding_labels import options_of
 from farfield.validation.harness.mechanism import fitted
-from farfield.validation.labels import options_of
 from farfield.validation.results import LAST, SETTING, WHOLE
-from farfield.validation.uniform import BYTES, uniform_guess
+from farfield.validation.uniform_guess import BYTES, uniform_guess
 
 MODE = " + "
 BCA = f"{MODE}BCA"
@@ -86,11 +86,12 @@ def settings(
 
 
 def own(table: DataFrame, found: Mapping[str, DataFrame], shorter: bool) -> dict[str, DataFrame]:
-    """The samples of a user's other runs in the setting of those that were found, by label."""
+    """The samples of a user's own encodings in the setting of those that were found, by label."""
     line = first(found)
     same = table.filter(experiment="runs", **{column: line[column] for column in SETTING})
     rest = same.join(concat(found.values()).select(RUN), on=RUN, how="anti", maintain_order="left")
-    labels = rest["label"].unique(maintain_order=True)
+    names = rest["label"].unique(maintain_order=True)
+    labels = [label for label in names if label.partition(" ")[0] not in CATALOGUE]
     each = {label: _measured(rest.filter(label=label), "", shorter) for label in labels}
     return {label: sample for label, sample in each.items() if not sample.is_empty()}
 
@@ -136,15 +137,10 @@ def conditions(found: Iterable[tuple[str, DataFrame]]) -> str:
     samples = list(found)
     line = samples[0][1].row(0, named=True)
     lengths = sorted({int(sample["trained"][0]) for _, sample in samples})
-    by_seeds: dict[tuple[int, ...], list[str]] = {}
-    for label, sample in samples:
-        name = label if len(lengths) == 1 else f"{label} ({sample['trained'][0]})"
-        by_seeds.setdefault(tuple(sample["seed"].unique().sort()), []).append(name)
-    by_seed = {f"seed{'s' * (len(k) > 1)} {', '.join(map(str, k))}": v for k, v in by_seeds.items()}
-    many = "; ".join(f"{seeds}: {', '.join(v)}" for seeds, v in by_seed.items())
-    if len(by_seeds) == 1:
-        ((seeds,), (labels,)) = by_seeds, by_seed
-        many = labels if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
+    counts = sorted({sample["seed"].n_unique() for _, sample in samples})
+    many = f"{' or '.join(map(str, counts))} seeds each"
+    if counts == [1]:
+        many = "one seed, so no spread"
     return (
         f"Measured: preset {line['preset']}, {line['layers']} layers, {line['width']} wide, "
         f"{line['heads']} heads, {line['steps']} steps of {line['batch'] * line['trained']} "

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.encodings import Encoding
-from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.network import (
     Attend,
     DistanceTable,
@@ -28,6 +27,7 @@ from farfield.validation.models.network import (
     kept,
     scores_at,
 )
+from farfield.validation.models.outline import ModelOutline
 from farfield.validation.optional import library
 
 HOOK = "farfield_far"

@@ -17,13 +17,13 @@ from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
+from farfield.validation.far_field.long_rows import Begun, Sampling, begin, far_losses
 from farfield.validation.far_field.recall import Encode
-from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
-from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.network import Network, losses
-from farfield.validation.uniform import uniform_guess
+from farfield.validation.models.outline import RUN, ModelOutline
+from farfield.validation.uniform_guess import uniform_guess
 
 LEAST = 16  # tokens of a row
 LONG = 512  # tokens of rows that are dear

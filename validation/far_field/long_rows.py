@@ -28,7 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.validation.models.content import Content
+from farfield.validation.models.content_bias import Content
 from farfield.validation.models.network import (
     Keep,
     Network,

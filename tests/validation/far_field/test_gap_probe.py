@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.probe import COST, gap_losses, probe
+from farfield.validation.far_field.gap_probe import COST, gap_losses, probe
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import nats, scores_at
 from farfield.validation.models.opened import network_of, open_model
@@ -99,7 +99,7 @@ def test_it_says_where_positions_begin_to_cost(rows, speaks, monkeypatch):
         alone = losses_at(network, rows[:, ROW // 2 :], torch.arange(ROW // 2), ROW // 4)
         return alone + max(0.0, 0.03 * (length - 1000))
 
-    monkeypatch.setattr("farfield.validation.far_field.probe.gap_losses", losses)
+    monkeypatch.setattr("farfield.validation.far_field.gap_probe.gap_losses", losses)
     found = probe(network, rows, [256, 512, 2048, 4096])
     assert found.holds <= 1000 + COST / 0.03 < found.breaks <= 1.2 * found.holds
     told = speaks(found)

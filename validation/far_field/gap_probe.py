@@ -23,7 +23,7 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import plural
 from farfield.validation.models.network import Network, nats, scores_at
-from farfield.validation.uniform import warned
+from farfield.validation.uniform_guess import warned
 
 COST = 0.05
 """Nats by which positions cost something."""

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from sympy import Expr
 
 from farfield.figures.charts import Named, Panel, charted
-from farfield.figures.exhibit import Data
-from farfield.figures.style import COLOURS, FORMATS, INK, LINES, NO, YES, rendered, svg
+from farfield.figures.exhibit import Data, saved
+from farfield.figures.style import COLOURS, INK, LINES, svg
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.leak import leak
@@ -25,14 +25,11 @@ from farfield.numerics.questions import resolve
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
-from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note
+from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import listed, shortened, words
 from farfield.theory.answers.number import decimal, inside, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
-from farfield.theory.encodings.inspection import DRAWN, BiasInspection
-from farfield.theory.encodings.recognition import visible
-from farfield.theory.files import write
 from farfield.theory.skipped import defined
 from farfield.theory.values import tabulate
 
@@ -84,7 +81,7 @@ class Plot(Result):
         Raises:
             InputError: another ending, or a file that cannot be written.
         """
-        table = Data(Point._fields, self.data).csv()
+        table = Data(Point._fields, self.data)
         return saved(self.figure, path, table, f"plot-{self.what}", self._said())
 
     def blocks(self) -> Sequence[Block]:
@@ -105,73 +102,6 @@ class Plot(Result):
 
     def _repr_html_(self) -> str:
         return svg(self.figure, f"plot-{self.what}")
-
-
-def curve_of(answer: Result) -> Figure:
-    """The first curve among the blocks of an answer.
-
-    Raises:
-        InputError: it has none.
-    """
-    curve = next((block for block in answer.blocks() if isinstance(block, Curve)), None)
-    if curve is None:
-        kind = type(answer).__name__
-        raise InputError(f"a {kind} has no curve; accepted: farfield.plot(FORMULA, what=...)")
-    lines = [
-        Named(line.name, line.x, line.y, _ink(line, place), told=line.told)
-        for place, line in enumerate(curve.lines)
-    ]
-    axes: dict[str, Any] = {"xlabel": curve.x_name, "ylabel": curve.y_name, "title": curve.title}
-    axes |= {f"{axis}scale": "log" for axis in "xy" if getattr(curve, f"log_{axis}")}
-    if curve.frame is not None:
-        axes["ylim"] = curve.frame
-    posts, marks = ([at for _, at in named] for named in (curve.posts, curve.marks))
-    return charted(4.2, Panel(lines, axes, upright=posts, level=marks), width=WIDTH)
-
-
-def _ink(line: Line, place: int) -> str:
-    """The colour of a line: its verdict's, its place's in the palette, or the next one's."""
-    if isinstance(line.colour, str):
-        return {"converges": YES, "diverges": NO}.get(line.colour, INK)
-    return COLOURS[(place if line.colour is None else line.colour) % len(COLOURS)]
-
-
-def saved(
-    figure: Figure, path: str | os.PathLike[str], table: str, name: str, description: str
-) -> tuple[Path, Path]:
-    """A figure as a file of the kind that its ending names, with its data as CSV beside it.
-
-    Raises:
-        InputError: another ending, or a file that cannot be written.
-    """
-    place = Path(path)
-    kind = place.suffix.lower().lstrip(".")
-    if kind not in FORMATS:
-        raise InputError(f"{str(path)!r}: accepted are names that end with .{', .'.join(FORMATS)}")
-    write(place, rendered(figure, kind, name, description))
-    write(place.with_suffix(".csv"), table.encode())
-    return place, place.with_suffix(".csv")
-
-
-def save_inspection(found: BiasInspection, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Draw the biases that an inspection saw, where they mask nothing, with their data as CSV.
-
-    Raises:
-        InputError: as `saved`.
-    """
-    lines, rows = [], []
-    for h, values in enumerate(found.table[:, :DRAWN], 1):
-        at = np.flatnonzero(visible(values))
-        fade = 1 - 0.6 * (h - 1) / max(found.heads - 1, 1)
-        look = {"alpha": fade, "marker": "" if len(at) == at[-1] + 1 else "."}
-        lines.append(
-            Named(f"head {h}", at, values[at], COLOURS[0], look, told=h in (1, found.heads))
-        )
-        rows += [(h, int(d), float(values[d])) for d in at]
-    axes = {"xlabel": "distance in tokens", "ylabel": "bias in nats", "title": found.subject}
-    figure = charted(4.2, Panel(lines, axes), width=WIDTH)
-    table = Data(("head", "distance", "bias"), tuple(rows)).csv()
-    return saved(figure, path, table, "bias", f"{found.subject}: {found.findings[0]}.")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""How long some rows take is said before the first of them is read, and counts what is read."""
+
+import functools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import farfield
+from farfield.validation.models import speed
+from farfield.validation.models.perplexities import PROTOCOLS, _passes, model_perplexity
+
+SHORT, LONG, ROWS = 32, 128, 6
+QUESTIONS = {
+    "perplexity": lambda *a, **k: model_perplexity(
+        a[0], [SHORT, LONG], text=a[1], samples=ROWS, **k
+    ),
+    "window": functools.partial(farfield.smallest_window, length=SHORT, segments=ROWS),
+    "gradient": functools.partial(
+        farfield.empirical_receptive_field, length=LONG, segments=ROWS, kind="gradient"
+    ),
+    "attention": functools.partial(
+        farfield.empirical_receptive_field, length=LONG, segments=ROWS, kind="attention"
+    ),
+}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A model, and how many tokens have passed it."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 97}
+    config = LlamaConfig(**sizes, intermediate_size=32, max_position_embeddings=256)
+    passed, plain = [0], LlamaForCausalLM.forward
+
+    @functools.wraps(plain)
+    def forward(self, input_ids=None, inputs_embeds=None, **more):
+        read = input_ids if inputs_embeds is None else inputs_embeds[..., 0]
+        passed[0] += read.numel()
+        return plain(self, input_ids, inputs_embeds=inputs_embeds, **more)
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
+    return LlamaForCausalLM(config).eval(), passed
+
+
+@pytest.fixture(scope="module")
+def words():
+    return np.random.default_rng(0).integers(0, 97, 3000)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_time_is_said_before_rows_are_read(name, counted, words, tmp_path):
+    (model, passed), said = counted, []
+
+    def report(stage, done, total, note=""):
+        said.append((stage, total, passed[0]))
+
+    more = {"folder": tmp_path} if name == "window" else {}
+    QUESTIONS[name](model, words, progress=report, **more)
+    stage, total, read = said[0]
+    assert stage.startswith("about 1 s: ") and total == 0 and read <= 64 + speed.SHORT
+    assert sum(stage.startswith("about") for stage, *_ in said) == 1 and len(said) > 1
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_rows_that_are_counted_are_read(protocol, counted, words):
+    model, passed = counted
+    how = {"text": words, "protocol": protocol, "samples": ROWS, "bos": "no"}
+    if protocol == "lm-eval":
+        how["bos"] = "yes"
+        model.config.bos_token_id = 1
+    model_perplexity(model, [SHORT, LONG], **how)
+    read = sum(n * _passes(protocol, ROWS, LONG, n) for n in (SHORT, LONG))
+    assert passed[0] == pytest.approx(read, rel=0.12)
+
+
+def test_seconds_are_those_of_all_rows(monkeypatch):
+    work = speed.Work(10, 4, 2, 8, 0.25)
+    monkeypatch.setattr(speed, "timed", lambda outline, live, read, tokens: work)
+    said, opened = [], SimpleNamespace(model=None, network=None)
+
+    def report(stage, done, total, note=""):
+        said.append((stage, done, total))
+
+    speed.foretell(opened, np.zeros(100), [(3, 64), (0.5, 32)], "rows", report)
+    seconds = 3 * (20 * 64 + 16 * 64**2 / 2) / 4 + 0.5 * (20 * 32 + 16 * 32**2 / 2) / 4
+    assert said == [(f"about {speed.lasting(seconds)}: rows", 0, 0)]
+    speed.foretell(opened, np.zeros(20), [(3, 64)], "rows", report)
+    assert len(said) == 1  # the text is refused by who reads it
