@@ -280,7 +280,7 @@ def smallest_window(
         bos: one of `text.FIRST`.
         positions: `text` or `cache`: where the first keys that are kept stand.
         device: of torch; None for the CPU, or where a live model is.
-        dtype: float32, bfloat16 or float16; None for float32, or that of a live model.
+        dtype: float32, bfloat16 or float16; None for float32, or a live model's own.
         folder: where measurements are written down; a search that was stopped goes on from there.
         progress: told of each measurement.
 
