@@ -238,7 +238,7 @@ class Ranking(Answer):
         return (*self._compared(), *left_out)
 
     def _compared(self) -> Sequence[Block]:
-        """What is said of those that were compared."""
+        """The sentence about those that were compared."""
         with_tail = [row for row in self.rows if row[2] == "converges"]
         others = len(self.rows) - len(with_tail)
         rest = (
@@ -646,7 +646,7 @@ class PeriodBlock:
 
     def dominated(self, light: int, ratio: arb, k: int) -> bool:
         """Whether the normalised block of a (`light` 0) or b (1) is proved to be at most the other
-        one from k on; `ratio` is the total of the light series over that of the other."""
+        one from k on; `ratio` is the total of the light series over the other's total."""
         small, great = self.terms[light], self.terms[1 - light]
         room = ratio * sum((self._value(f, k).lower() for f, x in great if x.is_finite), arb(0))
         room -= sum((self._value(f, k).upper() for f, x in small if x.is_finite), arb(0))

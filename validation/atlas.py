@@ -20,7 +20,7 @@ from farfield.validation.study.prediction import Prediction, predict
 
 @dataclass(frozen=True, repr=False)
 class AtlasEntry(Result):
-    """An encoding with everything known of it.
+    """An encoding with everything that is known about it.
 
     Fields:
         listed: with the dialects and options of its entry in the catalogue.

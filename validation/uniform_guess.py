@@ -16,7 +16,7 @@ NEARLY, HARDLY = 0.97, 0.7
 
 
 def uniform_guess(nats: float, symbols: int) -> str:
-    """What is said of a model by its loss; nothing where it has learned.
+    """A warning about a model by its loss; empty where it has learned.
 
     Args:
         nats: its mean loss a token.

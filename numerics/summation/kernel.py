@@ -157,7 +157,7 @@ class Direct(Kernel):
         return kept[bits]
 
     def tail(self, j: int) -> arb:
-        """From the sums; beyond them from that of the next place, where it was the last one."""
+        """From the sums; beyond them from the next place, where it was the last one."""
         bits = ctx.prec
         at, sums = self._base(bits)
         if j <= at:

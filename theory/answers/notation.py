@@ -261,7 +261,8 @@ def shortened(shown: str, width: int = LONG) -> str:
 
 
 def in_a_cell(e: Basic, width: int = 60) -> Text:
-    """An expression in a cell of a table: LaTeX has all of it, a reader of a long one its ends.
+    """An expression in a cell of a table: LaTeX has the whole formula; a reader of a long one sees
+    its ends.
 
     >>> terminal(in_a_cell(sympy.Symbol("n") ** 2 / 4)), terminal(in_a_cell(sympy.Symbol("n"), 0))
     ('n²/4', '…')

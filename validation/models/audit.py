@@ -454,10 +454,10 @@ def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[
 
     return tuple(
         Kind(
-            tuple(group),
-            layers[group[0] - 1],
-            serving.token(layers[group[0] - 1]),
-            row_cache([layers[group[0] - 1]], row, serving).least,
+            layers=tuple(group),
+            layer=(layer := layers[group[0] - 1]),
+            token=serving.token(layer),
+            row=row_cache([layer], row, serving).least,
         )
         for group in alike(layers, kind).values()
     )

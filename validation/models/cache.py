@@ -99,7 +99,15 @@ def row_cache(layers: Sequence[LayerOutline], length: int, serving: Serving) -> 
     indexer = sum(serving.indexer(layer) * row * page for layer in layers)
     sizes = [layer.state for layer in layers if layer.state is not None]
     states = _STATE_BYTES * sum(sizes) / serving.ranks if len(sizes) == len(layers) else None
-    return RowCache(length, keys, least, paged, whole, indexer, states)
+    return RowCache(
+        length=length,
+        keys=keys,
+        least=least,
+        paged=paged,
+        whole=whole,
+        indexer=indexer,
+        states=states,
+    )
 
 
 def serving_of(model: ModelOutline, dtype: str, ranks: object, page: object) -> Serving:

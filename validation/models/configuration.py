@@ -1,8 +1,7 @@
 """A model's configuration, as the library transformers reads it.
 
-The library's classes read `config.json`; code of a folder is never run. What the configuration says
-of itself (its training length, its rescaling) is told from here; what the model does with it is
-observed, in `observed`.
+The library's classes read `config.json`; code of a folder is never run. This module takes
+the training length and the remarks from a configuration. `observed` sees what the model does.
 """
 
 from __future__ import annotations
@@ -336,7 +335,7 @@ def _trained(values: Mapping[str, Any], text: Any) -> tuple[int | None, str]:
 
 
 def _notes(outline: ModelOutline, values: Mapping[str, Any]) -> Iterator[str]:
-    """What is worth knowing beyond the table of layers."""
+    """Remarks that the table of layers has no place for."""
     layers = outline.layers
     for r in dict.fromkeys(layer.rotation for layer in layers):
         if r is not None and r.note:

@@ -36,7 +36,7 @@ class Content(Protocol):
 
 
 class StepBias:
-    """A sum over the tokens between, each of which adds a number of its own."""
+    """A sum over the tokens between: each adds a number of its own."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -134,7 +134,7 @@ def content_of(module: nn.Module, heads: int, size: int) -> Content:
 
 
 def _turned_over(k: Tensor, at: int) -> Tensor:
-    """Keys of which one is another."""
+    """Keys, one of them with the other sign."""
     k = k.clone()
     k[:, :, at] *= -1
     return k

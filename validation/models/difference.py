@@ -27,7 +27,7 @@ class Difference(Answer):
         model, other: their names.
         count: how many rows differ.
         rows: what differs, and what each has.
-        alike: what was compared and is the same.
+        alike: points that were compared and are the same.
         label: `theorem`: both are read from their files.
     """
 
@@ -80,11 +80,11 @@ def difference(model: Any, other: Any) -> Difference:
         if first.get(name) != second.get(name)
     )
     return Difference(
-        both[0].name,
-        both[1].name,
-        len(differ),
-        differ,
-        tuple(n for n in names if n not in {d[0] for d in differ}),
+        model=both[0].name,
+        other=both[1].name,
+        count=len(differ),
+        rows=differ,
+        alike=tuple(n for n in names if n not in {d[0] for d in differ}),
         label=Label.THEOREM,
     )
 

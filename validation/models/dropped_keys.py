@@ -58,11 +58,11 @@ class DroppedKeys:
 
     @property
     def tight(self) -> bool:
-        """Whether the sample shows at least half of what is so."""
+        """Whether the sample shows at least half of the rows within the error."""
         return self.holds and self.sampled >= _TIGHT * self.measured > 0
 
     def blocks(self) -> Iterator[Block]:
-        """What is so, and what a certificate shows of it."""
+        """Two sentences: the share of rows within the error, and how many a certificate shows."""
         shares = {name: f"{getattr(self, name):.0%}" for name in ("measured", "sampled", "worst")}
         shown = ": drawn keys show it for {sampled} at run time, the worst case for {worst}"
         yield sentence(
@@ -91,7 +91,7 @@ class DroppedKeys:
 def dropped_keys(
     network: Network, tokens: Tensor, width: int, sinks: int = 0
 ) -> DroppedKeys | None:
-    """What a window drops in a text, and what certificates at run time say of it.
+    """The keys that a window drops in a text, and certificates at run time.
 
     Args:
         network: the model.
@@ -128,11 +128,11 @@ def dropped_keys(
         return None
     change, sampled, worst = np.transpose(found)
     return DroppedKeys(
-        len(found),
-        float((change <= ERROR).mean()),
-        float((sampled <= ERROR).mean()),
-        float((worst <= ERROR).mean()),
-        int((change > sampled + _ROUNDING).sum()),
+        rows=len(found),
+        measured=float((change <= ERROR).mean()),
+        sampled=float((sampled <= ERROR).mean()),
+        worst=float((worst <= ERROR).mean()),
+        broken=int((change > sampled + _ROUNDING).sum()),
     )
 
 

@@ -168,7 +168,7 @@ def empirical_receptive_field(
         bos: one of `text.FIRST`: whether segments begin with the tokenizer's first token.
         view: which keys a query sees; for the gradient.
         device: of torch; None for the CPU, or where an opened model is.
-        dtype: float32, bfloat16 or float16; None for float32, or that of an opened model.
+        dtype: float32, bfloat16 or float16; None for float32, or an opened model's own.
         progress: told how many segments are read.
 
     Memory holds the activations of one layer, or the weights of one segment.
@@ -244,12 +244,12 @@ def _by_attention(
     biased = [layer for layer in opened.model.layers if layer.encoding is not None]
     alone = [bias_field(layer, second_half(size, rows), eps).mean() for layer in biased]
     return _Measured(
-        float(fields.mean()),
-        _interval(fields.mean((0, 2, 3)).numpy()),
-        curves,
-        (1 - eps) * 0.75 * size,
-        tuple(map(tuple, fields.mean((1, 3)).tolist())),
-        float(torch.stack(alone).mean()) if alone else None,
+        tokens=float(fields.mean()),
+        interval=_interval(fields.mean((0, 2, 3)).numpy()),
+        curves=curves,
+        most=(1 - eps) * 0.75 * size,
+        heads=tuple(map(tuple, fields.mean((1, 3)).tolist())),
+        trf=float(torch.stack(alone).mean()) if alone else None,
     )
 
 
@@ -269,22 +269,22 @@ def _answer(
     )
     within = field.curves.cumsum(1).mean(0)
     return EmpiricalReceptiveField(
-        outline.name,
-        kind,
-        share,
-        field.tokens,
-        field.tokens >= _REACHES * field.most,
-        field.interval,
-        tuple((1 << k, float(within[(1 << k) - 1])) for k in range(size.bit_length())),
-        size,
-        count,
-        read.source,
-        read.first,
-        "" if view.plain else str(view),
-        field.heads,
-        field.trf,
-        _DEFINITION[kind],
-        tuple(hidden(outline, view)),
+        model=outline.name,
+        method=kind,
+        threshold=share,
+        tokens=field.tokens,
+        at_least=field.tokens >= _REACHES * field.most,
+        interval=field.interval,
+        curve=tuple((1 << k, float(within[(1 << k) - 1])) for k in range(size.bit_length())),
+        length=size,
+        segments=count,
+        text_source=read.source,
+        first=read.first,
+        visible="" if view.plain else str(view),
+        heads=field.heads,
+        trf=field.trf,
+        definition=_DEFINITION[kind],
+        notes=tuple(hidden(outline, view)),
         label=Label.MEASURED,
         subject=outline.name,
     )

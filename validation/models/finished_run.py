@@ -29,11 +29,11 @@ def describe_run(path: Path) -> ModelOutline:
         path,
         RUN,
         tuple(layers),
-        width,
-        net.vocabulary,
-        net.length,
-        "by the run",
-        net.length if absolute else None,
+        width=width,
+        vocabulary=net.vocabulary,
+        trained=net.length,
+        trained_from="by the run",
+        longest=net.length if absolute else None,
     )
 
 

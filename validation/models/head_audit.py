@@ -77,8 +77,19 @@ def heads_of(
             verdict, *fields = (a.heads[(h - 1) % len(a.heads)] if a.heads else a for a in theory)
             window = certified_window(bias, error, logit, value)
             windows.append(window)
-            row = (tuple(layers), h, bias_text(bias), float(logit), float(value))
-            heads.append(Head(*row, window.width, window.reason, verdict.verdict, tuple(fields)))
+            heads.append(
+                Head(
+                    layers=tuple(layers),
+                    head=h,
+                    bias=bias_text(bias),
+                    logit_bound=float(logit),
+                    value_bound=float(value),
+                    window=window.width,
+                    reason=window.reason,
+                    verdict=verdict.verdict,
+                    receptive_fields=tuple(fields),
+                )
+            )
     return heads, windows
 
 

@@ -1,13 +1,16 @@
 """What the library's own code does with positions and caches: built without weights, and run.
 
 A network is built on the device `meta`, where tensors have shapes and no content. A short row goes
-through it with the library's default cache. What follows is read off what is there: the tensors of
-the cache and where they stop growing, the heads of the attention that was called, the mask
-functions of the library at chosen places, and the inverse frequencies that its rotations compute.
+through it with the library's default cache, and shows of each layer:
+
+* what it keeps: the tensors of the cache, and where they stop growing;
+* its heads: those of the attention that was called;
+* which keys a query sees: the mask functions of the library, asked at chosen places;
+* how queries turn: the inverse frequencies that the rotations compute.
 
 The run decides no value. Where code looks at a number of the row, it finds 0: such a look may
-choose a scaling or a message, and no shape. A layer whose mask or rotation passes through code that
-hides it is marked as not observed, and is told as the configuration says.
+choose a scaling or a message, and no shape. Some code hides a mask or a rotation. Its layer is
+marked as not observed, and the configuration is believed.
 """
 
 from __future__ import annotations
@@ -111,7 +114,7 @@ class _Watch:
         scaled: layers whose attention was handed a factor of its own for each position.
         tokens: of the last row.
         alike: whether layers that choose keys choose as many.
-        rotations: what was read of each, once.
+        rotations: each rotation that was read, by its module.
         layer, attending: what runs now.
     """
 
@@ -141,7 +144,7 @@ class _Watch:
         return False
 
     def make_mask(self, kind: torch.dtype | None) -> Callable[..., Tensor]:
-        """What stands for the library's masks of one kind."""
+        """A function in place of the library's that makes masks of one kind."""
 
         def mask(
             batch_size: int,
@@ -168,7 +171,7 @@ class _Watch:
         attention_mask: Any = None,
         **more: Any,
     ) -> tuple[Tensor, None]:
-        """What stands for the library's attention."""
+        """A function in place of the library's attention."""
         made = self.mask_of(attention_mask)
         if query.shape[1] % key.shape[1]:
             raise NotObserved(f"{key.shape[1]} heads of keys do not divide {query.shape[1]} heads")
@@ -176,23 +179,23 @@ class _Watch:
             made = _both
         self.calls.append(
             _Call(
-                layer_of(module),
-                query.shape[1],
-                key.shape[1],
-                query.shape[-1],
-                query.shape[2],
-                key.shape[2],
-                made or (_causal if made is None else False),
-                more.get("scaling"),
-                more.get("softcap"),
-                more.get("s_aux") is not None,
+                layer=layer_of(module),
+                heads=query.shape[1],
+                key_heads=key.shape[1],
+                size=query.shape[-1],
+                rows=query.shape[2],
+                keys=key.shape[2],
+                mask=made or (_causal if made is None else False),
+                scaling=more.get("scaling"),
+                cap=more.get("softcap"),
+                sink=more.get("s_aux") is not None,
             )
         )
         shape = query.shape[0], query.shape[2], query.shape[1], value.shape[-1]
         return value.new_empty(shape), None
 
     def choose(self, scores: Tensor, k: Any, dim: int = -1, *args: Any, **more: Any) -> Any:
-        """What stands for `topk`: where a layer attends, a choice of keys or of blocks of them."""
+        """In place of `topk`, which chooses keys or blocks of them where a layer attends."""
         if self.attending and self.layer is not None:
             self.picks[self.layer] = (int(k), scores.shape[dim])
             if self.tokens > SHORT and self.alike:
@@ -344,7 +347,7 @@ def _row(network: Any, tokens: int) -> Any:
 
 
 def _cache(out: Any) -> Any:
-    """The cache of an output, that of the decoder's own keys; None without."""
+    """The cache of an output, of the decoder's own keys; None without one."""
     named = (getattr(out, name, None) for name in ("cache", "past_key_values", "cache_params"))
     cache = next((each for each in named if each is not None), None)
     cache = getattr(cache, "self_attention_cache", cache)

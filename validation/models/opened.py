@@ -42,7 +42,7 @@ _FLOATS = 60  # a token takes this many times the width while the gradient of a 
 
 @dataclass(frozen=True)
 class View:
-    """Which keys a query sees at most, besides what its layer hides anyway.
+    """Which keys a query sees at most; its layer may hide more.
 
     Args:
         window: nearest keys, its own included, in every layer; None for no limit.

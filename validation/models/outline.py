@@ -1,4 +1,4 @@
-"""What one says of a model: its layers, what each keeps, and how it knows positions."""
+"""The outline of a model: its layers, what each keeps, and how it knows positions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LayerOutline:
         attends: whether it has softmax attention.
         width: keys that a query sees at most, its own included; None for all before it.
         both_sides: whether it sees tokens after its own too; `width` counts both sides.
-        chunked: whether `width` is that of the chunk that a query lies in.
+        chunked: whether a query sees its chunk of `width` keys, not the nearest ones.
         picks: how many of these keys an indexer chooses for each query; None where it has none.
         heads, key_heads, head_size: of its attention.
         cached: numbers that a token takes in its cache; 0 where it has none of its own.
@@ -183,7 +183,7 @@ class ModelOutline:
 
     @property
     def name(self) -> str:
-        """The folder's own name, or that of the hub: no path of the machine."""
+        """The folder's own name, or its name in the hub: no path of the machine."""
         path = self.path.absolute()
         if path.parent.name == "snapshots":
             return path.parent.parent.name.removeprefix("models--").replace("--", "/")
@@ -191,7 +191,7 @@ class ModelOutline:
 
     @property
     def keeper(self) -> str:
-        """Whose cache it is that is told of."""
+        """The program whose cache is described."""
         if self.kind == RUN:
             return "the harness"
         return "llama.cpp" if self.path.suffix == ".gguf" else "the library"

@@ -161,15 +161,15 @@ def model_perplexity(
         lines = compared(protocol, sizes, sums, opened.length)
     guess = uniform_guess(min(line.nats for line in lines), opened.vocabulary)
     return PerplexityByLength(
-        outline.name,
-        protocol,
-        outline.trained,
-        lines[-1].ratio,
-        tuple(lines),
-        "" if view.plain else str(view),
-        read.source,
-        read.first,
-        (
+        model=outline.name,
+        protocol=protocol,
+        trained=outline.trained,
+        ratio=lines[-1].ratio,
+        lengths=tuple(lines),
+        visible="" if view.plain else str(view),
+        text_source=read.source,
+        first=read.first,
+        notes=(
             *[guess] * bool(guess),
             *hidden(outline, view),
             *(n for n in outline.notes if "the library" in n),
@@ -203,7 +203,7 @@ def _passes(protocol: str, count: int, longest: int, length: int) -> float:
 
 
 def hf_stride(tokens: np.ndarray, length: int, bos: int | None) -> Scored:
-    """Windows of a length that move by half of it; the tokens that are new in one are scored.
+    """Windows of a length that move by half a length; the tokens that are new in one are scored.
 
     As the guide of transformers computes it: the mean loss of a window counts as often as it has
     new tokens, less one.

@@ -93,9 +93,9 @@ class SmallestWindow(Answer):
         costs: by name what each costs: the model `as it is`, and `one window` for all layers,
             without and with first keys.
         length, rows, text_source, first: the text and its beginning.
-        dropped: what the window drops in single rows, and certificates of it; None where there is
-            no window, or no such certificate.
-        guess: what is said of a model that has not learned.
+        dropped: the keys that the window drops in single rows, with certificates; None where there
+            is no window, or no such certificate.
+        guess: a warning where the model has not learned; empty where it has.
         label: `measured`.
     """
 
@@ -187,24 +187,25 @@ class Search:
     def nats(self, view: View, part: int) -> np.ndarray:
         """Mean nats of each row of a part."""
 
-        def measure() -> list[float]:
-            losses = token_losses(self.opened, rows, view, self.half, progress=read)
-            return list(losses.mean(1))
-
         def read(done: int, of: int) -> None:
             if done < of:
-                note = f"row {done} of {of}"
-                self.progress("windows", min(made, self.total), self.total, note)
+                self._report(f"row {done} of {of}")
 
-        rows, made = self.parts[part], len(self.book.kept)
+        def measure() -> list[float]:
+            rows = self.parts[part]
+            return [*token_losses(self.opened, rows, view, self.half, progress=read).mean(1)]
 
+        made = len(self.book.kept)
         key = json.dumps([part, view.window, view.sinks, view.in_cache])
         nats = np.array(self.book.of(key, measure))
-        if (count := len(self.book.kept)) > made:
+        if len(self.book.kept) > made:
             seen = "all keys" if view.window is None else f"a window of {view.window}"
-            newest = f"perplexity {math.exp(float(nats.mean())):.4g} with {seen}"
-            self.progress("windows", min(count, self.total), self.total, newest)
+            self._report(f"perplexity {math.exp(float(nats.mean())):.4g} with {seen}")
         return nats
+
+    def _report(self, note: str) -> None:
+        """Say how many measurements are made, and a note on the newest."""
+        self.progress("windows", min(len(self.book.kept), self.total), self.total, note)
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
         """The ratio of perplexities to that without windows, and its interval."""
@@ -226,9 +227,19 @@ class Search:
     def cost(self, view: View = ALL, width: int | None = None) -> Cost:
         """What windows cost on both parts, and what they keep."""
         row = row_cache(narrowed(self.opened.model, view), self.length, Serving())
-        perplexity = math.exp(float(self.nats(view, 0).mean()))
-        ratios = self.ratio(view), self.ratio(view, 1)
-        return Cost(width, row.keys, row.least, perplexity, *ratios[0], *ratios[1])
+        (ratio, low, high), other = self.ratio(view), self.ratio(view, 1)
+        return Cost(
+            width=width,
+            keys=row.keys,
+            bytes=row.least,
+            perplexity=math.exp(float(self.nats(view, 0).mean())),
+            ratio=ratio,
+            low=low,
+            high=high,
+            held_out=other[0],
+            held_low=other[1],
+            held_high=other[2],
+        )
 
 
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
@@ -270,7 +281,7 @@ def smallest_window(
         bos: one of `text.FIRST`.
         positions: `text` or `cache`: where the first keys that are kept stand.
         device: of torch; None for the CPU, or where a live model is.
-        dtype: float32, bfloat16 or float16; None for float32, or that of a live model.
+        dtype: float32, bfloat16 or float16; None for float32, or a live model's own.
         folder: where measurements are written down; a search that was stopped goes on from there.
         progress: told of each measurement.
 

@@ -1,6 +1,6 @@
 """A model larger than the memory: the weights of one layer at a time.
 
-The library's own model is built without weights. What stands outside its layers is read once. The
+The library's own model is built without weights. Weights outside its layers are read once. The
 weights of a layer are read from its file, by memory map, when the layer is computed, and given up
 after it. Nothing else differs from a model in memory: rows pass the same code.
 """

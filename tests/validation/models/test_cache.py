@@ -32,13 +32,18 @@ def test_bytes_are_those_of_the_heads_of_a_device(dtype, ranks):
     layers = [
         LayerOutline(key_heads=4, cached=512),
         LayerOutline(key_heads=1, cached=128, width=10),
+        LayerOutline(key_heads=1, indexed=64),
+        LayerOutline(attends=False, state=96),
     ]
     found = row_cache(layers, 48, Serving(dtype, ranks, page=16))
     one, other = 512 / ranks * BITS[dtype] / 8, 128 * BITS[dtype] / 8  # a head is never divided
     assert found.keys == 48 + 10
     assert found.least == 48 * one + 10 * other
     assert found.paged == 48 * one + 32 * other and found.whole == 48 * (one + other)
-    assert found.reserved == found.paged + found.indexer + (found.states or 0)
+    indexer, states = 48 * 64 * BITS[dtype] / 8, 4 * 96 / ranks  # of an indexer on every device
+    assert (found.indexer, found.states) == (indexer, states)
+    assert found.reserved == found.paged + indexer + states
+    assert row_cache([LayerOutline(state=None)], 48, Serving()).states is None
     full = longest(layers[:1], found.paged, Serving(dtype, ranks, page=16))
     assert full * one <= found.paged < (full + 16) * one and full % 16 == 0
 

@@ -283,6 +283,14 @@ def test_heads_have_the_size_that_the_code_gives_them(tmp_path):
     assert audit(ignored).kinds[0].layer.rotation.size == 128
 
 
+@pytest.mark.parametrize("rope", [{"rope_type": "default"}, {"rope_type": "linear", "factor": 4.0}])
+def test_a_rotation_of_one_angle_has_the_base_that_is_configured(rope, tmp_path):
+    values = {"model_type": "llama", "head_dim": 2, "num_hidden_layers": 2}
+    values |= {"rope_parameters": rope | {"rope_theta": 50_000.0}}
+    for layer in describe(folder(tmp_path / "one", values)).layers:
+        assert (layer.rotation.size, layer.rotation.base) == (2, 50_000.0)
+
+
 def test_encoders_have_no_cache_and_see_both_sides(tmp_path):
     values = {"model_type": "modernbert", "local_attention": 128, "num_hidden_layers": 4}
     found = audit(folder(tmp_path / "modernbert", values))
