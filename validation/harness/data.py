@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.encodings.modules import load
+from farfield.theory.encodings.python_files import load
 from farfield.validation.harness.own import Own, own, whose
 from farfield.validation.harness.settings import Induction, Run
 

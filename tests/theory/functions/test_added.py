@@ -36,7 +36,7 @@ RECORD = Function(
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
     monkeypatch.setattr(record, "_RECORDS", {**record._RECORDS})
-    monkeypatch.setattr(record, "_SPELLINGS", {**record._SPELLINGS})
+    monkeypatch.setattr(record, "SPELLINGS", {**record.SPELLINGS})
     register(RECORD)
 
 

@@ -1,4 +1,4 @@
-"""A user's object as formulas or as values: it is followed, else called on a grid of positions.
+"""How a user's function, module or array is called on positions, and the values that come back.
 
 A function of the distance, of `(q, k)`, of a score with its positions is followed first
 (`tracing`). What cannot be followed is called in the ways that it may be meant: on positions, as
@@ -29,9 +29,9 @@ from sympy import Expr
 
 from farfield.theory.algebra.door import Interrupted, watched
 from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.encodings.branches import PROBED, powers
+from farfield.theory.encodings.families import MASKED, shortest_decimal
 from farfield.theory.encodings.layouts import floats, layout
-from farfield.theory.encodings.paths import PROBED, powers
-from farfield.theory.encodings.recognition import MASKED, shortest_decimal
 from farfield.theory.encodings.tracing import Untraced, traced
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
