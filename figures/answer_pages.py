@@ -61,7 +61,7 @@ def entry_sheet(e: AtlasEntry) -> Sheet:
     """The page of an entry of the atlas."""
     from farfield.figures.priors import name_of
 
-    blocks = laid_out(e.blocks(), list(_kept(e.prediction)))
+    blocks = laid_out(e.blocks(), list(_drawn(e.prediction)))
     return Sheet(name_of(e.prediction.encoding), [Section((), folded(blocks))])
 
 
@@ -86,14 +86,14 @@ def _named(p: Prediction) -> Text:
 
 
 def _study(s: Study) -> Iterator[Section]:
-    """The idea, or several of them in a section each; their place; what was measured."""
+    """The idea, or several of them in a section each; their place; the measurements."""
     from farfield.figures.priors import against_critical
 
     predictions = [e.prediction for e in s.about(asked=True)]
     if len(predictions) == 1:
-        yield Section((), folded(laid_out(predictions[0].blocks(), list(_kept(*predictions)))))
+        yield Section((), folded(laid_out(predictions[0].blocks(), list(_drawn(*predictions)))))
     else:
-        yield Section((), laid_out([s.lead(), *s.numbers()], list(_kept(*predictions))))
+        yield Section((), laid_out([s.lead(), *s.numbers()], list(_drawn(*predictions))))
         for p in predictions:
             yield Section(_named(p), folded(laid_out(p.blocks()), shown=0))
     if s.place is not None:
@@ -105,10 +105,14 @@ def _study(s: Study) -> Iterator[Section]:
         yield Section(words("What trained models lost"), laid_out(measured))
 
 
-def _kept(*predictions: Prediction) -> Iterator[Block]:
-    """The share that the nearest tokens keep, of those that have a bias with all its values."""
-    from farfield.figures.priors import kept_share
+def _drawn(*predictions: Prediction) -> Iterator[Block]:
+    """The share that the nearest tokens keep, of those that have a bias with all its values; the
+    weights of those that are known in a table, as far as it goes."""
+    from farfield.figures.priors import against_critical, kept_share
 
-    shown = [(terminal(_named(p)), p.encoding) for p in predictions if p.drawable]
-    if shown:
-        yield kept_share([(name, e, k) for k, (name, e) in enumerate(shown)])
+    known = [(terminal(_named(p)), p.encoding) for p in predictions if p.row_fields]
+    whole = [(name, e) for name, e in known if e.seen is None]
+    if whole:
+        yield kept_share([(name, e, k) for k, (name, e) in enumerate(whole)])
+    if tables := [(name, e) for name, e in known if e.seen is not None]:
+        yield against_critical(tables)

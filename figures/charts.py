@@ -2,7 +2,7 @@
 
 A figure is a sequence of panels; a panel holds its lines and what its axes show. No figure has a
 legend: the names are in a column right of the frame, each as near to the end of its line as fits.
-Names of lines that end at one place stand in the order in which the lines come there.
+Where lines end at one place, their names follow the order of the lines.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Panel:
         axes: what `Axes.set` takes: labels, scales, limits.
         x, y: plain ticks of a logarithmic axis; empty for round numbers, None for the usual ones.
         upright, level: values that are drawn through the frame for comparison.
-        columns: points whose names stand one above the other, by the place in the frame's width.
+        columns: points with their names in a column, by the column's place in the frame's width.
         areas: filled behind all lines, in place of a grid.
     """
 
@@ -141,7 +141,7 @@ def name_points(axes: Any, points: Sequence[Named], at: float) -> None:
 
 
 def column(axes: Any, ends: Sequence[End], at: float = 1.03) -> list[Any]:
-    """Names one above the other, as near to their lines as they fit; returns what was drawn."""
+    """Names one above the other, as near to their lines as they fit; returns the artists."""
     gap = ROW * _size(axes) / axes.get_window_extent().height
     ends = sorted(ends, key=lambda end: (round(end[1] / gap), _height(axes, end[2])))
     heights = [end[1] for end in ends]

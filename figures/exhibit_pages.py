@@ -1,4 +1,4 @@
-"""The pages of the figures and tables: one each, with what its paper says of it, and an index to
+"""The pages of the figures and tables: one each, with the sentences of its paper, and an index to
 look over."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def index_sheet(
     missing: Mapping[str, str],
     claims: Mapping[str, Sequence[Claim]],
 ) -> Sheet:
-    """The index: each paper's figures in small, its tables, and what is missing.
+    """The index: each paper's figures in small, its tables, and those that are missing.
 
     Args:
         summary: how much was drawn, and agrees.
@@ -66,7 +66,7 @@ def _card(e: Exhibit, svg: str, claims: Sequence[Claim]) -> Item:
 
 
 def _number(e: Exhibit) -> str:
-    """What the paper calls it; nothing for what is in none."""
+    """The number that the paper gives it; empty for one of no paper."""
     match = re.match(r"(fig|table)(.*)", e.id.partition(".")[2])
     if match is None:
         return ""
@@ -92,14 +92,15 @@ def exhibit_sheet(
     claims: Sequence[Claim],
     settings: Mapping[str, object] | None = None,
 ) -> Sheet:
-    """The page of an exhibit, with what its paper says of it beside the figure, or below the table.
+    """The page of an exhibit, with the sentences of its paper beside the figure, or below the
+    table.
 
     Args:
         e: which.
-        drawing: of it.
+        drawing: the drawn exhibit.
         svg: its figure for a page.
         claims: the sentences on it.
-        settings: what can be set of it, with what it was drawn with.
+        settings: its settings, with the values that it was drawn with.
     """
     home = note("{index}", index=StyledWord(TITLE, "to index.html"))
     again = note(

@@ -52,7 +52,7 @@ def recompute(
     Args:
         e: one of the index.
         known: the results that a measured one is drawn from; None for the committed ones.
-        settings: what is changed of it, by name, as `{"eps": "1/500"}`.
+        settings: its settings that are changed, by name, as `{"eps": "1/500"}`.
 
     Raises:
         InputError: a setting that it does not have, or a value that it does not take.
@@ -153,7 +153,7 @@ class Gallery(Result):
         drawn: the drawing of each exhibit, by id.
         missing: why an exhibit has none, and the command that changes it, by id.
         said: the sentences of the papers on each of them, decided, by id.
-        files: what was written.
+        files: the files written.
     """
 
     drawn: dict[str, Drawing]
@@ -209,7 +209,7 @@ class Gallery(Result):
 
 
 def agreement(said: Mapping[str, Sequence[Claim]]) -> Sentence:
-    """How many of the papers' sentences agree with what is drawn."""
+    """How many of the papers' sentences agree with the drawings."""
     every = {c.id: c.verdict for claims in said.values() for c in claims}.values()
     agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
     return sentence(
@@ -240,7 +240,8 @@ def draw(
         kind: `svg`, `png` or `pdf`.
         runs: a folder of runs, or a CSV file of results, to draw the measured ones from; the
             committed results if None.
-        settings: what is changed of one figure, by name; its files have the changes in their names.
+        settings: the settings of one figure that are changed, by name; its files have the changes
+            in their names.
         notice: called with each id before it is drawn.
 
     Raises:

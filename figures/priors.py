@@ -43,7 +43,9 @@ def name_of(e: Encoding) -> Text:
 
 
 def weights(subject: Encoding, name: str, last: float = HORIZON, **look: Any) -> Iterator[Line]:
-    """exp(p(n) - p(0)) by n + 1 up to the last n; of several heads the one that falls slowest."""
+    """exp(p(n) - p(0)) by n + 1 up to the last n, or the last that was seen; of several heads the
+    one that falls slowest."""
+    last = last if subject.seen is None else min(last, subject.seen.distance)
     n = np.unique(np.geomspace(1, last, 120).astype(int))
     with unhurried():
         rows = subject.bias(np.concatenate([[0], n]))
@@ -83,6 +85,8 @@ def against_critical(shown: Sequence[tuple[str, Encoding]], ranks: Sequence[Rank
         "A curve that stays clearly below the dashed line converges; near it, the proof decides. "
         "Drawn is the weight of a token at distance n, relative to the current token."
         + several * " Of several heads the one that falls slowest."
+        + any(e.seen for _, e in shown)
+        * " A table of values ends where nobody has seen it, so its curve decides nothing."
         + bool(ranks) * " Known encodings: green converges, orange diverges.",
         "n + 1 (tokens)",
         "exp(p(n) − p(0))",

@@ -14,8 +14,8 @@ alpha of the attention, or more, to the distances with
 
 which are *within reach*. They are the n with `p(n) >= log B - log(1 + e^{g'})`, where
 `g' = g - log(alpha / (1 - alpha))`, found by `levels`. A single distance whose ball meets the level
-is decided by its own price. The weights of the other keys are summed without that of the key
-itself: no price is a difference of sums.
+is decided by its own price. The weights of the other keys are summed without the key's own: no
+price is a difference of sums.
 """
 
 from __future__ import annotations

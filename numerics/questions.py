@@ -2,8 +2,9 @@
 
 A question asks one bias at a time and gets the fields of an answer: its value, and status, label
 and reason where it is no plain number. `per_head` does the rest, in the same way for every
-question: it refuses what is out of scope or of reach or has no sum, and chooses the head that
-speaks for all. The answers show themselves alike: their subject, their first sentence, the rest.
+question: it refuses an encoding that is out of scope, out of reach or without a sum, and chooses
+the head that speaks for all. The answers show themselves alike: their subject, their first
+sentence, the rest.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def chosen(cases: Cases) -> str:
 
 
 def subject_of(answer: Answer) -> str:
-    """What was asked about: its name, or the formula of its bias."""
-    return shortened(answer.subject or expression_line(getattr(answer, "formula", None) or 0), 80)
+    """What was asked about: its name, or the formula of its bias; nothing of given scores."""
+    formula = getattr(answer, "formula", None)
+    return shortened(answer.subject or ("" if formula is None else expression_line(formula)), 80)
 
 
 def of_row(length: int | None) -> str:
@@ -75,7 +77,7 @@ class BiasAnswer(Answer):
         raise NotImplementedError
 
     def _values(self) -> dict[str, object]:
-        """What is named in it, beside the subject and the reason."""
+        """The names in it, beside the subject and the reason."""
         return {}
 
     def _facts(self) -> dict[str, object]:
@@ -99,7 +101,7 @@ class BiasAnswer(Answer):
 
 @dataclass(frozen=True, repr=False)
 class HeadAnswer(BiasAnswer):
-    """An answer about the heads of an encoding, one of which speaks for all.
+    """An answer about the heads of an encoding; one head speaks for all.
 
     Fields:
         formula: the bias, None where several heads are aggregated.
@@ -289,7 +291,7 @@ def per_head(
     Args:
         subject: with a value for every parameter.
         blank: the answer with its question and no value.
-        ask: the fields that hold what is found about one bias, asked once for equal heads. Where
+        ask: the fields found for one bias, asked once for equal heads. Where
             it raises Unreachable, Undecided or Unrecognised, the answer is unknown.
         fold: the one answer of several heads, as `decisive` gives it.
         divergent: the fields where the series of a bias diverges.

@@ -5,8 +5,8 @@ approximated by window attention, uniformly in the inputs, as the window grows [
 and only then (ours: the worst-case error of a window of j tokens is exactly
 `2 value_bound T_j/(T_j + e^{-2 logit_bound} B_j)`, which tends to 0 iff the series converges).
 
-`decision.engine` says how it is decided. A `Convergence` says what is proved, and what that means
-for attention.
+`decision.engine` says how it is decided. A `Convergence` has the proved verdict and its meaning for
+attention.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class Decision:
         return replace(self, steps=(*steps, *self.steps))
 
     def of_bound(self, step: Step) -> Decision:
-        """The decision on a series of which this one is on a bound."""
+        """The decision on the series that this one's series bounds."""
         decay = self.decay and replace(self.decay, of_bound=True)
         return replace(self, steps=(step, *self.steps), decay=decay)
 

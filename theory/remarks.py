@@ -1,6 +1,6 @@
 """What a formula may mean besides what it says: a weight for a logit, a number for minus infinity.
 
-The verdict is that of the formula as it is written. A remark is a sentence beside it.
+The verdict is on the formula as it is written. A remark is a sentence beside it.
 """
 
 from __future__ import annotations

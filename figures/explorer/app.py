@@ -3,7 +3,7 @@
 # theme = "system"
 # ///
 """The explorer as a marimo notebook: `farfield explore` runs it, `farfield explore --edit` opens a
-copy of it."""
+copy."""
 
 import marimo
 

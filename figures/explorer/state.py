@@ -111,7 +111,7 @@ class Question:
         return terminal(name_of(self.subject))
 
     def values(self, moved: Mapping[str, Fraction]) -> dict[str, Fraction]:
-        """The value of each parameter; that of its slider where it was not moved."""
+        """The value of each parameter: where its slider was moved to, or where it begins."""
         return {s.name: moved.get(s.name, s.value) for s in self.sliders}
 
     def at(self, moved: Mapping[str, Fraction]) -> Encoding:
@@ -133,7 +133,7 @@ def read(text: str) -> Question:
 
 
 class Explorer:
-    """The question of a session, with its verdict once it is known, and the error in what is typed.
+    """The question of a session, its verdict once it is known, and the error in the text typed.
 
     Fields:
         question: the last that could be read; None at first.

@@ -43,8 +43,8 @@ HEADS = 8
 
 
 def mixed(slope: str) -> dict[int, tuple[float, int]]:
-    """The greatest mean ratio of perplexity at any length, with how many models it is of, by the
-    number of local heads of eight, all of one slope, the others without a bias."""
+    """The greatest mean ratio of perplexity at any length, and the count of models, by the number
+    of local heads of eight. All local heads have one slope, the others no bias."""
     lines = results().filter(
         col("order_loss").is_not_null(), mask="", protocol=LAST, **USUAL
     )  # of the registrations, the last one that has a label

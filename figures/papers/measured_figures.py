@@ -106,7 +106,7 @@ def line_of(label: str, values: Values, place: int, apart: Sequence[float] = ())
 
     Args:
         label: of the sample.
-        values: what was measured.
+        values: the measured quantity.
         place: of the line among those of the figure.
         apart: values of x that were measured otherwise, to which no line is drawn.
     """

@@ -1,8 +1,8 @@
 """The printed tables measured again at a small scale: how perplexity grows, printed and here.
 
 A printed row and ours are compared at the same multiples of the training length. Each number is a
-perplexity over that of the same row at the training length, or at the first printed multiple of it.
-The models are small, so the growth compares and the level does not.
+ratio of two perplexities of one row. The divisor is the one at the training length, or at the first
+multiple that is printed. The models are small, so the growth compares and the level does not.
 """
 
 from __future__ import annotations

@@ -188,5 +188,5 @@ def yes_or_no(found: bool) -> str:
 
 
 def _rounded(x: float | None) -> str | None:
-    """Three digits, and no more than that of what is below 10⁻¹²."""
+    """Three digits; below 10⁻¹² only that bound."""
     return None if x is None else "< 1e-12" if 0 < x < 1e-12 else f"{x:.3g}"

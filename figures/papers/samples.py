@@ -1,6 +1,6 @@
 """Samples of the table of results, as the measured exhibits read them.
 
-A sample holds what was measured on the models of one label in one setting, one a seed: lines of
+A sample holds the measurements of the models of one label in one setting, one a seed: lines of
 `farfield.validation.results`. Behind the label of an encoding stands what attention saw, if it did
 not see every earlier token: `rope + BCA` for blockwise causal attention, `xpos + window 64` for a
 sliding window.

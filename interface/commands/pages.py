@@ -177,7 +177,7 @@ def papers(
 
     Args:
         words: a paper, a claim, a figure or table, as chi2023 figure 3, a theorem, or an encoding
-            of the catalogue, for what the papers say of it.
+            of the catalogue, for the papers' sentences on it.
         changes: NAME=VALUE of what a figure is drawn with, as eps=1/500 (repeatable).
         out: folder of a figure and its data.
     """

@@ -211,7 +211,7 @@ def sweep(
 
 
 def _going_on(runs: str) -> str:
-    """What is said before the first step of a training."""
+    """The line before the first step of a training."""
     return (
         "the first steps are timed; finished runs are not repeated; Ctrl-C stops it, the same "
         f"command goes on from {runs}"

@@ -396,7 +396,8 @@ class _ParameterSearch:
         return (ends[0], ends[1]), (closed[0], closed[1]), value, unproved
 
     def _nearest(self, asked: Quantity, ends: Pair, *, proved: bool) -> dict[str, Any]:
-        """No parameter reaches a number: what is reached on both sides of where it would be."""
+        """No parameter reaches a number: the values reached on both sides of the place where it
+        would be."""
         near = sorted(int(asked.number(self.family.at(a)) or 0) for a in ends)
         reason = f"{asked.words()} jumps from {near[0]} to {near[1]}"
         return {

@@ -72,7 +72,7 @@ class Quantity:
         relation: what a plain number means.
         integer: whether it counts tokens.
         grows: 1 where it grows as tails get heavier, -1 where it falls.
-        better: 1 where more of it is wanted, -1 where less is.
+        better: 1 where a larger value is wanted, -1 where a smaller one is.
         closed: whether the parameters with Q <= limit contain their own end, of its options.
         approximate: whether it is a model in float64.
         keys: the option with the keys of a row.

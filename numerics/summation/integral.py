@@ -109,7 +109,7 @@ class TailIntegral:
 
     @remembered
     def _far_form(self, bits: int) -> tuple[Expr, arb]:
-        """h without what is tiny beside 2^-bits, and what that changes."""
+        """h without the parts that are tiny beside 2^-bits, and the change that makes."""
         since = self._far_since(bits)
         with precision(128):
             variable = TailEnclosure(half_line(self._up(since)), {level(self.depth): fmpq(1)})

@@ -372,8 +372,8 @@ def _check(s: Stretch) -> None:
 
 
 def _defined(s: Stretch, i: int) -> None:
-    """Bad input where the term has no value at any precision. It is no error that the term is too
-    large, that no precision decides a floor in it, or that all parts of it are masked."""
+    """Bad input where the term has no value at any precision. Three terms are no error: one that is
+    too large, one with a floor that no precision decides, and one with all parts masked."""
     why: Undefined | None = None
     for bits in (64, 256, 1024):
         with precision(bits):

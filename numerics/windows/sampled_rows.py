@@ -10,7 +10,7 @@ inequality (Bardenet and Maillard 2015, Theorem 4.3), the dropped keys weigh at 
 over `Z`, with probability `1 - delta` over the draw; `r` is `1 - (m - 1)/N` up to `m = N/2`, and
 `(1 - m/N)(1 + 1/m)` beyond. So the output moves by at most `2 V U / (1 + U)`. If all are drawn, `U`
 is their weight. Selecting keys by the sample's variance is vAttention's idea (2510.05688); its
-bound is that of a normal distribution.
+bound comes from a normal distribution.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SampledCertificates(Result):
         samples: keys that are drawn a row, at most.
         delta: the probability, a row, that a bound does not hold.
         bound: of the change of the output, a row; float64, shape (rows,); 0 where nothing is
-            dropped, never above that of the worst case.
+            dropped, never above the worst case.
         share: of the rows that drop keys, how many are within the error.
         worst: the same share by the worst case alone, which always holds.
         label: `approximate`: computed in float64, true with probability `1 - delta`.

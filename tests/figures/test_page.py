@@ -18,6 +18,7 @@ from fontTools.ttLib import TTFont
 
 from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
 from farfield.figures.document import Section, Sheet, folded, page, piece
+from farfield.figures.priors import against_critical
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
@@ -115,6 +116,16 @@ def test_what_has_no_number_is_said_where_it_is_told():
     assert shown.index("RoPE</h2>") < shown.index(told) < shown.index("Learned</h2>")
     assert shown.index("Learned</h2>") < shown.rindex(told)
     assert "<td>–</td>" not in shown
+
+
+def test_a_table_of_values_is_drawn_as_far_as_it_was_seen():
+    values = [-math.sqrt(n) for n in range(100)]
+    shown = page_of(study(encoding(values)))
+    assert "so its curve decides nothing" in shown and shown.count('class="curve wide"') == 1
+    drawn = against_critical([("mine", encoding(values))])
+    (line,) = (line for line in drawn.lines if line.name == "mine")
+    assert line.x[-1] == 100 and line.y[-1] == pytest.approx(math.exp(-math.sqrt(99)))
+    assert "decides nothing" not in against_critical([("other", encoding("-n/8"))]).title
 
 
 @cache

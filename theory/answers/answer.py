@@ -13,7 +13,7 @@ sentence, for a reader: no sentence is ever read to decide something. For severa
 has one answer a head, and `deciding_head` is the one rule that says which speaks for all.
 
 The JSON form is versioned (`SCHEMA`): its keys are the names of the fields. Expressions are
-written as text that farfield reads back. What is infinite or no number is null.
+written as text that farfield reads back. Infinities and values that are no number become null.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Facts:
 
 
 class Worded(Protocol):
-    """What is put into words where it is shown."""
+    """A value that is put into words where it is shown."""
 
     def words(self) -> Text:
         """What it says."""
@@ -165,7 +165,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Rung:
-    """One rung of a ladder: what is said of a ratio of the proof, and its limit."""
+    """One rung of a ladder: the text on a ratio of the proof, and its limit."""
 
     said: Text
     limit: float

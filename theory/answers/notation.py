@@ -265,7 +265,8 @@ def shortened(shown: str, width: int = LONG) -> str:
 
 
 def in_a_cell(e: Basic, width: int = 60) -> Text:
-    """An expression in a cell of a table: LaTeX has all of it, a reader of a long one its ends.
+    """An expression in a cell of a table: LaTeX has the whole formula; a reader of a long one sees
+    its ends.
 
     >>> terminal(in_a_cell(sympy.Symbol("n") ** 2 / 4)), terminal(in_a_cell(sympy.Symbol("n"), 0))
     ('n²/4', '…')
@@ -291,6 +292,16 @@ def listed(items: Sequence[object], most: int = 12) -> str:
         half = most // 2
         shown = [*shown[:half], "…", *shown[-half:]]
     return ", ".join(shown)
+
+
+def enumeration(items: Sequence[object]) -> str:
+    """Items with commas, and an `and` before the last.
+
+    >>> enumeration([1]), enumeration([1, 2, 3])
+    ('1', '1, 2 and 3')
+    """
+    *others, last = map(str, items)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _math_line(m: Math, unicode: bool) -> str:

@@ -1,7 +1,7 @@
 """Verdicts that carry their own certificate: a file whose theorem a prover checks.
 
 Everything here only proposes. A formula becomes a term of the prover (`prover_forms`). The steps of
-the decision say what is proved of it, one cell of the parameters at a time (`case_proofs`); the
+the decision say which facts are proved, one cell of the parameters at a time (`case_proofs`); the
 expansions behind each are asserted (`expansion_proofs`), and all is written down (`source`). A file
 follows from the formula that its first comment spells (`certificate`), so that a received one is
 printed anew and compared (`verification`). The prover's kernel says whether the statement is proved

@@ -67,7 +67,7 @@ def _splits(*es: Expr) -> str:
 
 
 def facts_of(signs: Mapping[Expr, int], facts: Sequence[Constraint]) -> list[str]:
-    """Sentences that put into the context what these signs rest on, beside what is known.
+    """Sentences that put the grounds of these signs into the context, beside the known facts.
 
     Raises:
         NoCertificate: the prover's tactics do not find one of them.

@@ -1,6 +1,6 @@
 """The tactics that prove an expansion: each part of a formula is asserted with its leading terms.
 
-An expansion is the engine's own `Transseries`. Each operation is that of `transseries.arithmetic`,
+An expansion is the engine's own `Transseries`. Each operation is one of `transseries.arithmetic`,
 which the decision uses, too. Its result is asserted in the prover's notation. The prover's tactic
 `expand` then proves it: by a theorem of `theory/formal/Expansions.v`, from the assertions about the
 parts.
@@ -92,7 +92,7 @@ class Expander:
         self.steps.append(f"assert ({claim})\n  by {by if by.isalpha() else f'({by})'}.")
 
     def fact(self, claim: str, by: str) -> None:
-        """Assert what holds from some point on."""
+        """Assert a fact that holds from some point on."""
         self.asserted(f"eventually (fun n : nat => {claim})", by)
 
     def expands(self, function: str, g: Transseries, by: str = "expand") -> None:
@@ -128,8 +128,7 @@ class Expander:
         return g
 
     def form_sign(self, f: Form) -> int:
-        """The sign of a part for all large n; leading terms that are 0 are left out of what is
-        known of it.
+        """The sign of a part for all large n; leading terms that are 0 are left out.
 
         Raises:
             OrderTooLow: the leading term hides in the remainder.
@@ -202,8 +201,8 @@ class Expander:
         return add(self.expand(f.args[0]), Transseries(self.context, [], UNIT))
 
     def _power(self, f: Form) -> Transseries:
-        """(c m (1 + d))^r = c^r m^r (1 + d)^r for a constant r. That of a real power is positive
-        in the end, or 0 where it may be (`power0`)."""
+        """(c m (1 + d))^r = c^r m^r (1 + d)^r for a constant r. The base of a real power is
+        positive in the end, or 0 where it may be (`power0`)."""
         base, *real = f.args
         if real and not real[0].constant:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")

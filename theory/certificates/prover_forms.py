@@ -203,8 +203,8 @@ def _power(e: Expr) -> Form:
 
 
 def _call(op: str, *, choice: bool = False) -> Callable[[Expr], Form]:
-    """A function as the prover has it; what is chosen between is no choice itself, and in an order
-    that does not depend on hashes."""
+    """A function as the prover has it; no alternative of a choice is a choice itself, and their
+    order does not depend on hashes."""
 
     def build(e: Expr) -> Form:
         if len(e.args) > 2:

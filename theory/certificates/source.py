@@ -88,7 +88,7 @@ def source(claims: Claims) -> str:
 
 
 def _in_words(name: str | None, c: Certifiable) -> str:
-    """What is proved of one bias, as a formula is spelled."""
+    """The statement proved of one bias, as a formula is spelled."""
     of = "The" if name is None else f"{name}: the"
     bias = c.formula
     if isinstance(bias, Lookup):

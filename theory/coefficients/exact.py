@@ -81,7 +81,8 @@ def _length(e: Expr) -> int:
 
 @lru_cache(maxsize=20_000)
 def symbols(e: Basic) -> frozenset[Symbol]:
-    """The free symbols of an expression, kept: SymPy walks through all of it each time."""
+    """The free symbols of an expression, kept: SymPy walks through the whole expression each
+    time."""
     return frozenset(e.free_symbols)
 
 
@@ -91,7 +92,8 @@ def to_sympy(c: Coefficient) -> Expr:
 
 
 def coefficient(e: Expr) -> Coefficient:
-    """An expression as a coefficient; rationals become exact, what is not finite is refused."""
+    """An expression as a coefficient; rationals become exact, values that are not finite are
+    refused."""
     if e.is_Rational:
         return fmpq(int(e.p), int(e.q))
     if _is_no_real_number(e):

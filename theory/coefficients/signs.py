@@ -68,7 +68,7 @@ class Context:
         order: how many terms an expansion keeps.
         memo: the expansions so far.
         constants: the parts without n that are proved to be real, with their values.
-        evidence: the signs so far, of which a proof must show the zeros.
+        evidence: the signs so far; a proof must show the zeros among them.
         work: spent so far.
     """
 
@@ -156,7 +156,7 @@ def _assumed_sign(c: Expr) -> int | None:
 
 @lru_cache(maxsize=4096)
 def sign_key(factor: Expr) -> tuple[Expr, int]:
-    """(key, s) with the sign of `factor` equal to s times that of `key`; a factor linear in its
+    """(key, s): the sign of `factor` is s times the sign of `key`; a factor linear in its
     only parameter becomes `parameter - root`."""
     if len(symbols(factor)) == 1 and factor.is_Add:
         (x,) = symbols(factor)

@@ -55,7 +55,7 @@ Row = tuple[Mapping[Expr, fmpq], bool]  # sum c x >= 0, or > 0 when strict
 
 @dataclass(frozen=True)
 class Leaf:
-    """A cell and what was decided there."""
+    """A cell and its decision."""
 
     outcome: Any
 

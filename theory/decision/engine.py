@@ -57,7 +57,7 @@ MAX_POWER = 12  # of n in what is periodic
 
 
 def common_period(p: Expr, rounding: bool = False) -> int:
-    """A common period of what is periodic in p; with `rounding`, of fractional parts too."""
+    """A common period of the periodic parts of p; with `rounding`, of fractional parts too."""
     check_time()
     periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p))
     return math.lcm(*(k for k in periods if k))
@@ -165,7 +165,7 @@ def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
 
 
 def _cell(e: Expr, facts: list[cells.Constraint]) -> Decision:
-    """What is decided where these constraints hold."""
+    """The decision where these constraints hold."""
     try:
         return _decide_cell(e, cells.known_signs(facts))
     except Undecided as why:
@@ -286,7 +286,7 @@ def bounded_above(p: Expr) -> bool:
 
 
 def _choices(p: Expr) -> Iterator[list[Expr]]:
-    """p with each value of the first Min, Max or Piecewise that is a term of it."""
+    """p with each value of its first term that is a Min, Max or Piecewise."""
     for term in sympy.Add.make_args(p):
         factor, choice = term.as_independent(sympy.Min, sympy.Max, sympy.Piecewise, as_Add=False)
         if not factor.has(n) and isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):

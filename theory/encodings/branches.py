@@ -186,7 +186,7 @@ class Path:
         return answer
 
     def _of_others(self, relation: OrderRelation, e: Expr, others: set[sympy.Symbol]) -> bool:
-        """A comparison that depends on more than the distance: by what is assumed of it."""
+        """A comparison that depends on more than the distance: by its assumptions."""
         unlike = {
             -1: e.is_extended_nonnegative,
             0: e.is_zero is False,

@@ -101,7 +101,7 @@ def encoding(
 
 class _Asked(NamedTuple):
     """What `encoding` is handed: its first argument, whether that is an array or a list of numbers,
-    and what is said beside it."""
+    and the options beside it."""
 
     subject: Any
     numbers: bool
@@ -114,7 +114,7 @@ class _Asked(NamedTuple):
 
 
 def _is_values(asked: _Asked) -> bool:
-    """Whether values are given, or numbers whose layout is that of a table."""
+    """Whether values are given, or numbers in the layout of a table."""
     return asked.values is not None or (asked.numbers and _is_table(asked.subject))
 
 

@@ -150,14 +150,14 @@ class Encoding(Result):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What every answer about it says of it: fields of an answer."""
+        """The facts that every answer repeats: fields of an answer."""
         return {"subject": self.name, "origin": self.origin, "seen": self.seen}
 
     def row(self, length: int | None) -> Encoding:
         """The encoding as a question about rows of `length` keys may use it; None: all rows.
 
-        The one place that decides what a tabulated bias answers: within what was seen it has its
-        values, beyond it no bias at all.
+        The one place that decides what a tabulated bias answers: it has values at the distances
+        that were asked, and no bias beyond them.
 
         >>> from farfield import encoding
         >>> table = encoding([0, -1, -2])
@@ -174,8 +174,8 @@ class Encoding(Result):
         where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0). A
         number is one distance.
 
-        Raises InputError while a parameter has no value, beyond what was seen of a tabulated bias,
-        and after `budget_s` seconds.
+        Raises InputError while a parameter has no value, beyond the last known distance of a
+        tabulated bias, and after `budget_s` seconds.
 
         >>> from farfield import encoding
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()

@@ -71,7 +71,7 @@ class BiasInspection(Answer):
         findings: sentences, that which matters most first.
         table: the biases at distances 0, 1, ..., shape (heads, distances).
         beyond: the distances beyond those that were seen too, in words.
-        why: why no formula was followed, and what ends what is known.
+        why: why no formula was followed, and where the known values end.
     """
 
     VALUE = "origin"
@@ -348,7 +348,7 @@ def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
 
 
 def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> Iterator[str]:
-    """What was found in sentences, that which matters most first."""
+    """The findings as sentences, the most important first."""
     rule, by_distance = MECHANISMS.get(inspection.mechanism), inspection.depends == "distance"
     numbers = inspection.table[~visible(inspection.table) & np.isfinite(inspection.table)]
     theorem = rule.words if rule is not None else "no theorem covers it"

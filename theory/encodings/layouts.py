@@ -29,7 +29,7 @@ def floats(value: Any) -> np.ndarray:
 
 
 def masked(array: Any) -> np.ndarray:
-    """An array as a bias: of truth, a mask; the least number of a type stands for minus infinity.
+    """An array as a bias: of truth, a mask; the least number of a type means minus infinity.
 
     >>> masked(np.array([True, False])).tolist(), masked([0.0, -3.4028234663852886e38]).tolist()
     ([0.0, -inf], [0.0, -inf])

@@ -205,7 +205,7 @@ def _mark(module: ModuleType) -> None:
 
 
 def _elsewhere(module: ModuleType, root: Path) -> bool:
-    """Whether a module is of another project, or was loaded from a text that has changed."""
+    """Whether a module belongs to another project, or its text has changed since it was loaded."""
     file = getattr(module, "__file__", None)
     if file is None:
         return False

@@ -1,7 +1,7 @@
 """What a traced program computes with: symbolic numbers, and `math`, NumPy and torch for them.
 
-While a function runs, `math`, `numpy`, `torch` and a few builtins stand for versions that take such
-values. Each operation and function is one row: how the expression is made, and what the program
+While a function runs, versions that take such values replace `math`, `numpy`, `torch` and a few
+builtins. Each operation and function is one row: how the expression is made, and what the program
 computes.
 """
 
@@ -577,7 +577,7 @@ class Library:
 
 
 def symbolic(x: Any, path: Path) -> Any:
-    """What stands for a library, or for a function of one, while a program runs."""
+    """The stand-in for a library, or for a function of one, while a program runs."""
     if isinstance(x, types.ModuleType):
         return Library(x, path) if x.__name__.partition(".")[0] in LIBRARIES else x
     name = getattr(x, "__name__", "")

@@ -272,7 +272,7 @@ class _Copies:
         self.names: dict[int, dict[str, Any]] = {}
 
     def of(self, x: Any) -> Any:
-        """What stands for a value of the program."""
+        """The stand-in for a value of the program."""
         if isinstance(x, partial):
             given = {k: self.of(v) for k, v in x.keywords.items()}
             return partial(self.of(x.func), *map(self.of, x.args), **given)

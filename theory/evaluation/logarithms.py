@@ -2,7 +2,7 @@
 
 `log(1 + exp(n))` overflows from n = 710 on, `log(gamma(n))` from 172. The logarithm of an
 exponential, a power, a product, or a function whose record tells it is taken without its argument;
-that of a sum with such terms is a `LogSum`. Arrays of NumPy and torch take these forms.
+a sum with such terms gives a `LogSum`. Arrays of NumPy and torch take these forms.
 """
 
 from __future__ import annotations

@@ -142,7 +142,8 @@ class RealBalls(Arithmetic):
         return Undefined(f"{name} has no enclosure")
 
     def _compiled(self, e: Basic) -> Callable[[Environment], Ball]:
-        """The formula as a program over its symbols; what has no value there is Undefined."""
+        """The formula as a program over its symbols; a function without a value there is
+        Undefined."""
         symbols = _symbols(e)
         program = Program(e, self, symbols)
 

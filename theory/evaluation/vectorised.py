@@ -156,7 +156,7 @@ def _close(x: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _known(x: np.ndarray, turns: bool = False) -> np.ndarray:
-    """A value, undefined where its rows tell little of it. An angle is known absolutely."""
+    """A value, undefined where its rows differ too much. An angle is known absolutely."""
     if turns:
         known = np.abs(x[0] - x[1]) <= KNOWN
     else:
@@ -167,11 +167,11 @@ def _known(x: np.ndarray, turns: bool = False) -> np.ndarray:
 class Floats(Arrays):
     """float64 at distances, in two rows: the second shows what rounding does to the first.
 
-    Each operation that may round disturbs its result in the second row by 2^-44 of it, hundreds of
-    times the rounding of a float, at random. Parts that cancel, an argument of many turns, or a
-    jump nearby spread the rows apart. A sign that the rows do not tell is undefined (nan), and so
-    is what follows from it. Integers below 2^53 stay exact. A value has the shape `(2, distances)`
-    or, of a constant, `(2, 1)`; a truth value is 1, 0 or nan, and has no rows.
+    Each operation that may round disturbs its result in the second row at random, by a relative
+    2^-44. That is hundreds of times the rounding of a float. Parts that cancel, an argument of many
+    turns, or a jump nearby spread the rows apart. A sign that the rows do not tell is undefined
+    (nan), and so is what follows from it. Integers below 2^53 stay exact. A value has the shape
+    `(2, distances)` or, of a constant, `(2, 1)`; a truth value is 1, 0 or nan, and has no rows.
 
     Args:
         balls: they give constants, and the entries that floats do not.

@@ -23,7 +23,7 @@ _LEADING = ("where", "with", "for", "and")
 def parted(text: str) -> tuple[str, dict[str, str]]:
     r"""A formula and the domains of parameters that are said behind its last commas.
 
-    What is said of the distance or of positions (`n >= 0`, `j <= i`) is true of every bias.
+    Assumptions on the distance or on positions (`n >= 0`, `j <= i`) hold for every bias.
 
     >>> parted(r"-r_1 \log(1 + r_2 n), \quad r_1, r_2 > 0")
     ('-r_1 \\log(1 + r_2 n)', {'r1': 'positive', 'r2': 'positive'})

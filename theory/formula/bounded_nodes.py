@@ -123,7 +123,7 @@ def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Basic:
 
 
 def valued(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
-    """e with numbers for symbols, none of which lets SymPy hang on a power.
+    """e with numbers for symbols, chosen so that SymPy does not hang on a power.
 
     >>> a, b = sympy.symbols("a b", positive=True)
     >>> valued(a**b, {a: sympy.Integer(135), b: sympy.Rational(7_200_001, 10**7)})

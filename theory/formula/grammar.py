@@ -285,7 +285,7 @@ def _require_name(p: Reading, name: str, column: int) -> None:
 
 
 def _by_distance(p: Reading, e: Expr) -> Expr:
-    """What is a function of `i - j`, a query's position less its key's, as one of the distance."""
+    """A function of `i - j`, a query's position less its key's, as one of the distance."""
     columns = {value: column for kind, value, column in reversed(p.tokens) if kind == "name"}
     taken = {p.distance, *p.domains} - {"n"}
     for names in POSITIONS:

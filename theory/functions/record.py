@@ -158,7 +158,7 @@ def records() -> tuple[Function, ...]:
 
 def needs_of(e: Expr) -> Iterator[tuple[Expr, str]]:
     """What one node needs for a real value, beside values of its parts: quantities, each with the
-    fact that must hold of it, as SymPy calls it.
+    fact that it must satisfy, as SymPy calls it.
 
     >>> from sympy.abc import x
     >>> [*needs_of(1 / x)], [*needs_of(sympy.sqrt(x))], [*needs_of(sympy.cos(x))]
@@ -248,7 +248,7 @@ class Arithmetic:
         raise self.lacking(type(e).__name__, "no rule")
 
     def lacking(self, name: str, why: str) -> Exception:
-        """What is raised where there is no rule."""
+        """The error where there is no rule."""
         raise NotImplementedError
 
     def constant(self, e: Expr) -> Any:

@@ -54,12 +54,12 @@ def _complex_arc(name: str) -> Callable[[bool, acb], acb]:
 
 
 def sine_coefficient(k: int) -> fmpq:
-    """That of x^k in sin x."""
+    """The coefficient of x^k in sin x."""
     return fmpq((-1) ** (k // 2), math.factorial(k)) if k % 2 else fmpq(0)
 
 
 def cosine_coefficient(k: int) -> fmpq:
-    """That of x^k in cos x."""
+    """The coefficient of x^k in cos x."""
     return fmpq(0) if k % 2 else fmpq((-1) ** (k // 2), math.factorial(k))
 
 

@@ -505,7 +505,7 @@ def split(g: Transseries) -> tuple[list[Term], Coefficient, Transseries]:
 
 
 def drop_lead(g: Transseries) -> Transseries:
-    """What is left when the first term is taken away."""
+    """The rest, when the first term is taken away."""
     return g.of(g.terms[1:], g.remainder)
 
 
@@ -529,7 +529,7 @@ def log_of_monomial(m: Monomial, context: Context) -> Transseries:
 
 
 def log1p_coefficient(k: int) -> Coefficient:
-    """That of x^k in log(1 + x)."""
+    """The coefficient of x^k in log(1 + x)."""
     return fmpq((-1) ** (k + 1), k) if k else ZERO
 
 

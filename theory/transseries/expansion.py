@@ -140,8 +140,8 @@ def _product(*factors: Transseries) -> Transseries:
 
 
 def constant(e: Expr, context: Context) -> Coefficient:
-    """An expression without n as a coefficient, after asking whether each part of it is real;
-    what is proved to be a rational number becomes that number."""
+    """An expression without n as a coefficient, after asking whether each part is real;
+    an expression that is proved to be rational becomes that number."""
     if e.is_Rational or e.is_Symbol:
         return coefficient(e)
     values = context.constants

@@ -6,7 +6,8 @@ raises `Undecided`; nothing is inferred from its failure. The last two rules are
 0, or pi times an irrational algebraic number.
 
 **Bounds.** Replace each oscillating coefficient by its upper (lower) bound. If the series of the
-lower bound of rho converges, so does the series; if that of the upper bound diverges, so does it.
+lower bound of rho converges, so does the series; if the upper bound's series diverges, so does this
+one.
 
 **Equidistribution.** For integers q > 0 and p, `|q w - 2 pi p| > C q^{-K}`: by Baker's theorem
 (1975, Theorem 3.1) on a linear form in log(-1), or by Liouville's where w/pi is algebraic. So for

@@ -68,7 +68,7 @@ class Band:
 
 
 def bands(trained: int, to: int) -> tuple[Band, ...]:
-    """A quarter of the training length, the rest of it, and what lies beyond.
+    """A quarter of the training length, the other three quarters, and everything beyond.
 
     >>> [(band.low, band.high) for band in bands(8192, 16384)]
     [(0, 2048), (2048, 8192), (8192, 16384)]
@@ -173,7 +173,7 @@ def order(scores: Sequence[NeedleScore]) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class Mended:
-    """A change and what was read of it.
+    """A change and its readings.
 
     Fields:
         repair: in words.

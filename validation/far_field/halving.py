@@ -1,7 +1,7 @@
-"""Changes are halved: what is read of each, and how many rows there is time for.
+"""Changes are halved: how each is read, and how many rows there is time for.
 
-The gap probe drops settings of a rotary model that lose too much. What is left reads a row, and the
-best of it two more.
+The gap probe drops settings of a rotary model that lose too much. Those that are left read a row,
+and the best of them two more.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def reading_plan(
 
 @dataclass
 class Halving:
-    """What was read of changes, and what is left of them.
+    """The readings of changes, and the changes that are left.
 
     Args:
         readings: of rows of a text.
@@ -180,7 +180,7 @@ class Halving:
         return sorted(kept, key=self.probed.__getitem__)
 
     def line(self, repair: Repair) -> Mended:
-        """What is known of a change."""
+        """The state of a change."""
         each, readings = self.read.get(repair, {}), self.readings
         losses = np.array([reading.loss for reading in each.values()])
         needles = tuple(n for reading in each.values() for n in reading.needles)

@@ -182,7 +182,7 @@ class Stages:
         ends: Sequence[int],
         own: Tensor = NO_ROWS,
     ) -> Tensor:
-        """Scores of rows of which some blocks are read, with far keys at all other positions.
+        """Scores of rows with some blocks of text and far keys at all other positions.
 
         Args:
             tokens: (rows, places).

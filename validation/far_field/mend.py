@@ -1,9 +1,9 @@
 """Which change at inference helps a trained model on long rows, and what does it cost?
 
-The gap probe drops settings of a rotary model that lose too much. What is left reads a row, and the
-best of it two more (`halving`), each with needles at all distances. A reading is a real row where
-that is cheaper than its forecast (`cost`), else the far field in one stage. Every number is written
-down as it is made (`readings`), so that a stopped search goes on.
+The gap probe drops settings of a rotary model that lose too much. Those that are left read a row,
+and the best of them two more (`halving`), each with needles at all distances. A reading is a real
+row where that is cheaper than its forecast (`cost`), else the far field in one stage. Every number
+is written down as it is made (`readings`), so that a stopped search goes on.
 
 The text that is cut to the training length is the one that settings of a rotary model have to beat,
 by right answers (`advice`). Where no text is cut, as in models without rotations, loss decides: a
@@ -275,8 +275,8 @@ def mend(
         needles: a file of one's own needles, a JSON object a line with `context`, `question` and
             `answer`.
         device: of torch, as cuda; None for the CPU, or where a live model is.
-        dtype: float32, bfloat16 or float16; None for that of the weights where the device
-            multiplies it.
+        dtype: float32, bfloat16 or float16; None for the weights' own, where the device multiplies
+            it.
         folder: where numbers are written down; a search that was stopped goes on from there.
         progress: called as `progress(stage, done, total, note)`; the note is the newest number.
 
@@ -359,7 +359,8 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
 
 def _advised(rows: Mapping[Repair, Mended], search: Halving, most: int) -> tuple[Repair, Advice]:
     """The change to take, and why; see the top of this module."""
-    base, none, first = search.base, Repair(), search.left[0]
+    base, none = search.base, Repair()
+    first = next(iter(search.left), base)  # the probe may drop all others
     trained, to = search.readings.trained, search.readings.to
     if base.cut:
         own, cut, row = rows[none], rows[base], rows[first]

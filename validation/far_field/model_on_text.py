@@ -104,13 +104,13 @@ class ModelOnText:
 
     @functools.cached_property
     def guess(self) -> str:
-        """What is said of a model that knows no more than a uniform guess, by the first row of each
-        of two groups."""
+        """The warning about a model that knows no more than a uniform guess, by the first row of
+        each of two groups."""
         nats = losses(self.network, self.groups[:2, 0], self.length // 2).mean()
         return uniform_guess(float(nats), self.outline.vocabulary)
 
     def first(self, said: str) -> str:
-        """What is said before rows are read, with the memory of a model that does not fit."""
+        """The lines before rows are read, with the memory of a model that does not fit."""
         if self.held is None:
             return said
         layers = "the model does not fit into memory, so its layers are read one at a time"

@@ -104,7 +104,7 @@ class Told(NamedTuple):
 
     Fields:
         kind: its form.
-        context: the sentence that stands in the row.
+        context: the sentence in the row.
         question: what the end asks.
         answer: how the question goes on.
         chance: log probability of the answer for who knows the answers that there are.
@@ -118,7 +118,7 @@ class Told(NamedTuple):
 
 
 class Needle(NamedTuple):
-    """A sentence in a row, and what is asked for at its end.
+    """A sentence in a row, and the answer asked for at its end.
 
     Fields:
         kind: one of `KINDS`, `file`, or `sequence`.

@@ -2,8 +2,8 @@
 
 A setting changes `rope_parameters` of `config.json`, or keeps a window with first keys, scales
 logits, or cuts the text. Frequencies are the library's: a setting is applied to a live model by its
-own rotary module, built from the changed configuration. What is pasted into transformers, vLLM and
-llama.cpp comes from the same entries.
+own rotary module, built from the changed configuration. The lines to paste into transformers, vLLM
+and llama.cpp come from the same entries.
 
 vLLM takes a longer row only where `max_position_embeddings` or the factor allows it. Its dynamic
 scaling has the frequencies of the longest row at every length, so it is another setting there.

@@ -240,7 +240,7 @@ class _Learned(torch.autograd.Function):
     """The same with a gradient of the bias and of the sink.
 
     The backward pass makes the weights of a chunk again, so memory is linear in the length. The
-    gradient of the table sums that of the logits along diagonals.
+    gradient of the table is the logits' gradient summed along diagonals.
     """
 
     @staticmethod

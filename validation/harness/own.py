@@ -1,8 +1,8 @@
 """Code of the user's own: what it is made of, copies of it, and whether it raised.
 
 A class is named `FILE.py:Class`. What decides it is its definition with all that this uses in the
-file, and the files beside it if it imports from them; comments and other classes do not. Copies of
-these files stand in the folder of a run, which is read from there.
+file, and the files beside it if it imports from them; comments and other classes do not. The folder
+of a run has copies of these files, and the run reads them there.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ def _encoding(value: object) -> object:
 
 
 class Measure(Record):
-    """What is measured of a trained model, and on how much text.
+    """The measurements of a trained model, and on how much text.
 
     Args:
         lengths: context lengths in tokens; none given takes the training length and 4 and 16 times

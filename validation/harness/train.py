@@ -336,7 +336,7 @@ class Process(NamedTuple):
         return self.forward.no_sync() if several else nullcontext()
 
     def mean(self, loss: float) -> float:
-        """The loss of all processes, each of which knows its rows' part."""
+        """The loss of all processes; each knows the part of its rows."""
         if self.size == 1:
             return loss
         shared = torch.tensor(loss, device=next(self.forward.parameters()).device)

@@ -168,7 +168,7 @@ def empirical_receptive_field(
         bos: one of `text.FIRST`: whether segments begin with the tokenizer's first token.
         view: which keys a query sees; for the gradient.
         device: of torch; None for the CPU, or where an opened model is.
-        dtype: float32, bfloat16 or float16; None for float32, or that of an opened model.
+        dtype: float32, bfloat16 or float16; None for float32, or an opened model's own.
         progress: told how many segments are read.
 
     Memory holds the activations of one layer, or the weights of one segment.

@@ -1,7 +1,7 @@
 """What a claim is: a reading of a sentence of a paper, and a function that decides it.
 
-The decorator `claim` has the sentence as printed, our reading of it, what would refute that
-reading, and the correction where it fails. The function returns a `Finding`. Its verdict:
+The decorator `claim` has the sentence as printed, our reading, what would refute that reading, and
+the correction where it fails. The function returns a `Finding`. Its verdict:
 
 * `holds_as_printed`;
 * `needs_a_correction`: it fails, and the corrected statement was checked on the same data;
@@ -11,8 +11,8 @@ reading, and the correction where it fails. The function returns a `Finding`. It
   sentence is about models of 512 tokens and more;
 * `cannot_be_tested`: the function raised `Missing`: what would decide it is not there.
 
-A sentence may have several readings. Its verdict is that of the strictest one, where our own models
-count only if nothing else judges it (`of_sentence`).
+A sentence may have several readings. Its verdict is the strictest one. Our own models count only if
+nothing else judges the sentence (`of_sentence`).
 
 There is one tolerance, from Definition 0.1 (`TOLERANCE`). A function with the argument `tolerance`
 is asked at every value of `RANGE`, and has a verdict only if all of them agree.
@@ -95,7 +95,7 @@ class Reading:
         id: `paper.name`.
         section, place: of the sentence.
         quote: the sentence, or its judged part.
-        statement: our reading of it, which is judged.
+        statement: our reading, which is judged.
         against: what would refute that.
         kind: one of `KINDS`.
         label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`; None

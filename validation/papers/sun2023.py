@@ -105,7 +105,7 @@ def surrogate(gamma: Any, **options: Any) -> Encoding:
 
 @lru_cache(maxsize=8)
 def scores(gamma: Fraction | None) -> np.ndarray:
-    """The surrogate at the distances of the longest row that a claim asks of it, in balls."""
+    """The surrogate at the distances of the longest row of a claim, in balls."""
     bias = compile_ball(surrogate(gamma).head(1))
     with precision(BITS):
         balls = [to_arb(bias({n: fmpq(i)})) for i in range(ROW.get(gamma, 512))]

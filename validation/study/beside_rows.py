@@ -33,14 +33,15 @@ BUDGET_S = 3.0
 
 @dataclass(frozen=True, repr=False)
 class BesideRows(Result):
-    """The field of a bias beside training rows, what was measured or is forecast, and what fits.
+    """The field of a bias beside training rows, the measured or forecast loss, and a design that
+    fits.
 
     Fields:
         name: of the encoding.
         trained: tokens of a training row.
         field: TRF(1/100) of the whole series; None where there is none to ask for.
         forecast: what the nearest trained models lost; None for what no model is trained with.
-        fit: the design whose field is a training row, where that of the bias is longer.
+        fit: the design whose field is a training row, where the bias has a longer one.
         family: of the design, with the free divisor `c`.
         lost: length, ratio with its interval, and loss in nats of a model that was trained here.
     """

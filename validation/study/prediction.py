@@ -57,7 +57,8 @@ class Prediction(Result):
             values within `VALUE_BOUND`; empty where every head diverges, since none has one.
         layered: the predicted gradient ERF of a model of `layers` layers, approximate.
         forecast: what the nearest trained models lost at `row_length` tokens.
-        beside: the field beside the training rows, with what was measured, and what would fit.
+        beside: the field beside the training rows, with the measured loss, and a design that would
+            fit.
         missing: why a number is absent.
     """
 

@@ -53,14 +53,14 @@ BASELINES = tuple(entry.name for entry in CATALOGUE.values() if entry.baseline)
 
 @dataclass(frozen=True)
 class Studied:
-    """One encoding of a study: its prediction; and where it was trained what was measured, lines in
-    the columns of the table of results."""
+    """One encoding of a study: its prediction, and the measurements of its trained model, as lines
+    of the table of results."""
 
     prediction: Prediction
     lines: tuple[Mapping[str, Any], ...] = ()
 
     def with_lines(self, lines: Sequence[Mapping[str, Any]]) -> Studied:
-        """The same with what was measured, which joins the prediction."""
+        """The same with its measurements, which join the prediction."""
         measured = dataclasses.replace(self, lines=tuple(lines))
         beside = self.prediction.beside
         if not lines or beside is None:

@@ -62,8 +62,8 @@ def stylesheet() -> str:
 
 
 def _alone(cell: Text) -> bool:
-    """Whether a cell is a formula and nothing else: it stands on one line, since fractions and
-    exponents of typeset ones would be too small to read."""
+    """Whether a cell is a formula and nothing else: it keeps to one line, since typeset fractions
+    and exponents would be too small to read."""
     return len(cell) == 1 and isinstance(cell[0], Math)
 
 
