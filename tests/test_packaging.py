@@ -66,6 +66,7 @@ def test_wheel_holds_the_tracked_files_and_nothing_else(wheel, tracked):
     assert sorted(shipped) == sorted(map(installed_name, tracked))
 
 
+@pytest.mark.slow
 def test_a_source_archive_makes_the_same_wheel(wheel, tmp_path):
     """`sdist` holds all that a wheel is built from."""
     with tarfile.open(wheel.parent / "source.tar") as archive:

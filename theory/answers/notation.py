@@ -290,6 +290,16 @@ def listed(items: Sequence[object], most: int = 12) -> str:
     return ", ".join(shown)
 
 
+def enumeration(items: Sequence[object]) -> str:
+    """Items with commas, and an `and` before the last.
+
+    >>> enumeration([1]), enumeration([1, 2, 3])
+    ('1', '1, 2 and 3')
+    """
+    *others, last = map(str, items)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _math_line(m: Math, unicode: bool) -> str:
     """A short formula on one line; a digit behind _ or ^ is set small where Unicode is allowed."""
     shown: list[str] = []

@@ -359,7 +359,8 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
 
 def _advised(rows: Mapping[Repair, Mended], search: Halving, most: int) -> tuple[Repair, Advice]:
     """The change to take, and why; see the top of this module."""
-    base, none, first = search.base, Repair(), search.left[0]
+    base, none = search.base, Repair()
+    first = next(iter(search.left), base)  # the probe may drop all others
     trained, to = search.readings.trained, search.readings.to
     if base.cut:
         own, cut, row = rows[none], rows[base], rows[first]

@@ -228,6 +228,8 @@ def test_over_the_cut_text_right_answers_decide(none, yarn, answer):
     lines = (line(name, (x, 0.1), y) for name, (x, y) in (("none", none), ("YaRN 4", yarn)))
     rows = dict(zip((Repair(), YARN), lines, strict=True))
     assert advice(rows | {CUT: cut}) == answer
+    left = answer if answer[1] is Advice.NOTHING else (CUT, Advice.NO_DIFFERENCE)
+    assert advice(rows | {CUT: cut}, left=()) == left  # where the probe drops all others
 
 
 def test_near_needles_that_are_lost_make_it_a_trade():

@@ -104,6 +104,10 @@ def test_a_place_counts_from_the_narrowest():
     mine = found.ranks[names.index("mine")]
     whole = [farfield.theoretical_receptive_field("-n/3", eps).tokens for eps in PLACE_EPS]
     assert [answer.tokens for answer in mine.receptive_fields] == whole
+    _, shown, _ = found.blocks()
+    row = [terminal(cell) for cell in shown.rows[names.index("mine")]]
+    assert row == ["mine", mine.bias, "converges", *map(str, whole)]
+    assert [terminal(shown.header[k]) for k in shown.numeric] == [f"TRF({x})" for x in PLACE_EPS]
 
 
 def test_a_folder_keeps_the_study_of_another_question_and_what_was_measured(tmp_path):

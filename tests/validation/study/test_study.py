@@ -11,13 +11,15 @@ from sympy import Rational
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.search import Bracket, Enclosure, Exact
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.theory.answers.blocks import Steps, Table
+from farfield.theory.answers.blocks import Sentence, Steps, Table
 from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import entry
 from farfield.validation.json_files import writable_folder
 from farfield.validation.study.place import (
+    _cell,
+    _read,
     computed_references,
     ranked_references,
     references,
@@ -131,6 +133,8 @@ def test_an_idea_is_studied_without_torch_or_its_own_name(speaks):
 def test_the_references_are_what_is_computed_today():
     """`python -m farfield.validation.study.place` writes the file anew."""
     assert list(ranked_references()) == computed_references()
+    fields = [field for rank in ranked_references() for field in rank.receptive_fields]
+    assert [_read(_cell(field)) for field in fields] == fields and None in fields
 
 
 def test_what_cannot_be_placed_is_studied_all_the_same(speaks):
@@ -183,3 +187,5 @@ def test_a_model_that_has_not_learned_is_named_as_such(tiny):
 def test_a_study_in_short_fits_a_screen():
     lines = study("-log(1+n)^(3/2)").text(width=80).splitlines()
     assert len(lines) <= 22 and "[theorem]" in " ".join(lines[:4])
+    two = study(["-n", "-n/2"])  # of which a screen has one sentence
+    assert [b for b in two.brief() if isinstance(b, Sentence)] == [two.lead(), two.place.said()]
