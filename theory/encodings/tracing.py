@@ -3,8 +3,8 @@
 The function runs on a symbolic distance, once for each set of distances on which it takes the same
 branches (`paths`). It runs as a copy, in whose globals the libraries take symbolic values
 (`symbolic`); the module that it is from is not touched. What it returns on each path is a piece of
-the formula. Before an answer is given, the formula and the program are held against each other at
-the edges, at powers of two and where a rounding may go either way.
+the formula. Before it answers, farfield compares the formula with the program at the edges, at
+powers of two, and where a rounding may go either way.
 """
 
 from __future__ import annotations
