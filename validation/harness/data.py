@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.encodings.modules import handed
+from farfield.theory.encodings.python_files import handed
 from farfield.validation.harness.own import Own, own
 from farfield.validation.harness.settings import Induction, Run
 

@@ -41,7 +41,7 @@ from pydantic import JsonValue
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
-from farfield.theory.encodings.modules import handed
+from farfield.theory.encodings.python_files import handed
 from farfield.theory.files import write
 from farfield.validation.harness.bias import model_of, modules
 from farfield.validation.harness.data import Data, InductionRows, OwnRows, Text, read_data
