@@ -154,6 +154,15 @@ class Audit(Answer):
         for line in self.notes:
             yield note("{note}.", note=line[0].upper() + line[1:])
 
+    def fields(self) -> dict[str, Any]:
+        """The fields in their JSON form; a layer names the numbers of a token that it keeps."""
+        fields = super().fields()
+        for kind in fields["kinds"]:
+            for name in ("cached", "indexed"):
+                if not kind["layer"][name]:
+                    del kind["layer"][name]
+        return fields
+
     def _first(self) -> Text:
         layers = [k for kind in self.kinds for k in [kind.layer] * len(kind.layers)]
         text = "{model} ({family})"
