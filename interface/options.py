@@ -126,7 +126,7 @@ class Subject:
             )
         given: Any = formula
         if code and isinstance(formula, str) and re.fullmatch(CODE, formula):
-            from farfield.theory.encodings.modules import handed
+            from farfield.theory.encodings.python_files import handed
 
             given = handed(formula, self.heads)
         try:

@@ -68,7 +68,14 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.notation import Text, expression_line, listed, shortened, words
+from farfield.theory.answers.notation import (
+    Text,
+    enumeration,
+    expression_line,
+    listed,
+    shortened,
+    words,
+)
 from farfield.theory.answers.number import SHARES, at_most, decimal, share
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
@@ -142,9 +149,9 @@ class Comparison(Answer):
         """The receptive fields of both, in one sentence."""
         parts = []
         for name, fields in zip((first, second), self.receptive_fields, strict=True):
-            parts.append(f"{name} needs {_listed([*map(_count, dict.fromkeys(fields))])}")
+            parts.append(f"{name} needs {enumeration([*map(_count, dict.fromkeys(fields))])}")
         template = "To hold all but {shares} of the mass, {a} tokens; {b}."
-        return words(template, shares=_listed([*map(share, EPS)]), a=parts[0], b=parts[1])
+        return words(template, shares=enumeration([*map(share, EPS)]), a=parts[0], b=parts[1])
 
     def _order(self, first: str, second: str) -> Text:
         """Which tail is lighter, and up to which eps that decides."""
@@ -284,11 +291,6 @@ class Ranking(Answer):
 def _count(tokens: str) -> str:
     """A number of tokens, without the word."""
     return tokens.removesuffix(" tokens")
-
-
-def _listed(parts: list[str]) -> str:
-    """Words with an `and` before the last."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _few(parts: list[str]) -> str:

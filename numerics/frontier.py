@@ -21,7 +21,7 @@ from farfield.numerics.price import reach
 from farfield.numerics.questions import BUDGET_S, resolve
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Sentence, note, table
-from farfield.theory.answers.notation import shortened, words
+from farfield.theory.answers.notation import enumeration, shortened, words
 from farfield.theory.answers.number import decimal, inside, natural, plural
 
 
@@ -79,7 +79,7 @@ class Frontier(Answer):
             g=decimal(float(self.advantage)),
             m=plural(self.trained, "token"),
             n=plural(self.length, "key"),
-            best=" and ".join(filter(None, [", ".join(best[:-1]), best[-1] if best else ""])),
+            best=enumeration(best) if best else "",
         )
         cells = [
             (

@@ -45,8 +45,9 @@ def chosen(cases: Cases) -> str:
 
 
 def subject_of(answer: Answer) -> str:
-    """What was asked about: its name, or the formula of its bias."""
-    return shortened(answer.subject or expression_line(getattr(answer, "formula", None) or 0), 80)
+    """What was asked about: its name, or the formula of its bias; nothing of given scores."""
+    formula = getattr(answer, "formula", None)
+    return shortened(answer.subject or ("" if formula is None else expression_line(formula)), 80)
 
 
 def of_row(length: int | None) -> str:

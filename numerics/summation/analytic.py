@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 import sympy
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.enclosures.compiled import compile_real
@@ -41,14 +41,15 @@ from farfield.numerics.summation.analytic_bias import (
     read_bias,
     rises,
 )
-from farfield.numerics.summation.euler_maclaurin import EulerMaclaurin
+from farfield.numerics.summation.euler_maclaurin import at_end, remainder
 from farfield.numerics.summation.integral import TailIntegral
 from farfield.numerics.summation.kept_sums import memory
-from farfield.numerics.summation.kernel import Kernel
+from farfield.numerics.summation.kernel import Direct, Kernel
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
@@ -56,11 +57,12 @@ from farfield.theory.functions.nodes import n
 MAX_DEPTH = 4  # logarithms of x in which an integrand falls exponentially
 # Sines of the sectors tried, widest first: remainders are smallest there.
 ANGLES = (0.5, 0.125, 0.03125)
+FARTHEST = 1 << 16  # terms before the formula is given up
 NEAR = 4_096  # place up to which a formula without bounds is tried again farther out
 
 
 @dataclass(frozen=True)
-class Analytic(EulerMaclaurin):
+class Analytic(Direct):
     """Euler-Maclaurin for a bias that is analytic on a sector; see the module's description.
 
     Without an `area` nothing is asked of the tail, and finite stretches alone are summed.
@@ -100,24 +102,18 @@ class Analytic(EulerMaclaurin):
     def _begin(self, bits: int) -> int:
         return max(self.start + 2, bits // 2 + 16)
 
-    def order(self, at: int, bits: int) -> int:
-        return self.sector.order(at, bits + 4 + memory(self).get("loss", 0))
-
-    def coefficients(self, at: int, m: int) -> list[arb]:
-        return self.sector.coefficients(at, m)
-
-    def area_between(self, at: int, end: int | None) -> arb:
-        if end is None:
-            return self.integral(arb(at))
-        return integral(self.source.integrand(), self.source.s, arb(at).log(), arb(end).log())
-
-    def derivative_bound(self, at: int, m: int, end: int | None) -> arb:
-        return self.sector.remainder(at, m, end)
-
     def _formula(self, at: int, bits: int, end: int | None) -> arb:
-        """The first trial that is too wide tells what the bounds lose: a higher order mends it."""
+        """The sum between two places. The first trial that is too wide tells what the bounds lose:
+        a higher order mends it."""
+        m = self.sector.order(at, bits + 4 + memory(self).get("loss", 0))
+        if not m:
+            return arb.nan()
         try:
-            value = super()._formula(at, bits, end)
+            area = self._area(at, end)
+            value = area + remainder(m, self.sector.remainder(at, m, end))
+            value += at_end(self.sector.coefficients(at, m))
+            if end is not None:
+                value -= at_end(self.sector.coefficients(end, m))
         except Unreachable:
             if at > NEAR:
                 raise
@@ -127,6 +123,36 @@ class Analytic(EulerMaclaurin):
             memory(self)["loss"] = bits - accuracy + 8
             return self._formula(at, bits, end)
         return value
+
+    def _area(self, at: int, end: int | None) -> arb:
+        """int_at^end f, to infinity without an end."""
+        if end is None:
+            return self.integral(arb(at))
+        return integral(self.source.integrand(), self.source.s, arb(at).log(), arb(end).log())
+
+    def _beyond(self, j: int, end: int | None = None) -> arb:
+        """sum_{j<=n<end} f(n), to infinity without an end: terms, then the formula."""
+        bits = ctx.prec
+        with precision(bits + 32):
+            head, at, best = arb(0), j, arb(0, arb.pos_inf())
+            upto = max(j, self._begin(bits))
+            while True:
+                check_time()
+                upto = upto if end is None else min(upto, end)
+                head, at = sum(map(self.term, range(at, upto)), head), upto
+                if at == end:
+                    return head
+                value = head + self._formula(at, bits, end)
+                best = value if value.is_finite() and value.rad() < best.rad() else best
+                if best.rel_accuracy_bits() >= bits - 8:
+                    return best
+                if end is None and j > self._begin(bits) and best.is_finite():
+                    return best  # more terms help no more
+                if at - j > FARTHEST:
+                    if best.is_finite():
+                        return best
+                    raise Unreachable("no bound of a sum is found")
+                upto = at + max(64, at)
 
 
 @lru_cache(maxsize=64)

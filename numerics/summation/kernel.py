@@ -305,22 +305,11 @@ def _polynomial_factors(u: sympy.Poly, start: int, strict: bool) -> list[tuple[E
         if decided_sign(lead) <= 0 or at_start < 0 or (at_start == 0 and strict):
             raise Unrecognised(f"{u.as_expr()} is not proved positive")
         return [(lead, S.One), (n + h, S.One)]
-    if u.degree() == 2:
-        h = door.cancel(u.nth(1) / (2 * lead))
-        c = door.expand(u.nth(0) / lead - h**2)
-        kind = decided_sign(c)
-        if kind > 0:
-            raise Unrecognised(f"{u.as_expr()} has no real factors")
-        root = sympy.sqrt(-c)
-        roots = [n + h] * 2 if kind == 0 else [n + h - root, n + h + root]
-        return [(lead, S.One)] + [
-            f for r in roots for f in _polynomial_factors(door.polynomial(r, n), start, strict)
-        ]
     if not all(c.is_Rational for c in u.all_coeffs()):
         raise Unrecognised(f"a polynomial of degree {u.degree()}")
     content, parts = u.factor_list()
-    if len(parts) == 1 and parts[0][0].degree() > 2:
-        raise Unrecognised(f"an irreducible polynomial of degree {parts[0][0].degree()}")
+    if any(part.degree() > 1 for part, _ in parts):
+        raise Unrecognised(f"{u.as_expr()} has factors that are not linear")
     return [(content, S.One)] + [
         (f, m * k) for part, m in parts for f, k in _polynomial_factors(part, start, strict)
     ]

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import farfield
-from farfield.theory.encodings.modules import load
+from farfield.theory.encodings.python_files import load
 
 CODE = """
 from __future__ import annotations

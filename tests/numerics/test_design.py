@@ -14,7 +14,7 @@ from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine
 from farfield.numerics.design.order import tail_order
 from farfield.numerics.design.rationals import decimals_around, simplest
-from farfield.numerics.design.targets import quantity, read_targets
+from farfield.numerics.design.targets import COUNTS, TARGETS, quantity, read_targets
 from farfield.theory.answers.notation import expression_latex, expression_line
 from farfield.theory.functions.nodes import n
 
@@ -143,13 +143,20 @@ def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):
     assert "not decided at" in str(none.reason)
 
 
-def test_a_wave_that_grows_with_the_parameter_has_a_design():
+def test_a_wave_that_grows_with_the_parameter_has_a_design(short_envelopes):
     family = "-a*n*(1+sin(n)/2)"
     found = design(family, trf=64, eps="1/100")
     assert found.achieved == 64 and not found.monotone
     for outside, inside in ends(found):
         assert reached(family, "trf", {"eps": "1/100"}, inside) == 64
         assert reached(family, "trf", {"eps": "1/100"}, outside) != 64
+
+
+def test_a_parameter_between_all_places_is_found_by_the_least_violation():
+    """Fields are short near a = 20 alone, which no place is near, and long enough everywhere."""
+    found = design("-n/(1+100*(a-20)^2)", trf=">=2, <=10", eps="1/100")
+    assert 2 <= found.achieved <= 10 and not found.monotone and abs(found.value - 20) < 1
+    assert design("-n/(1+100*(a-20)^2)", trf=">=2, <=4", eps="1/100").status == "unknown"
 
 
 def test_assumed_domains_are_those_of_the_design():
@@ -233,11 +240,20 @@ def test_targets_as_text():
     assert read_targets(quantity("resolution", {}), 0.125)[0].relation == ">="
 
 
+@pytest.mark.parametrize("name", ["trf", "leak", "window", "layered"])
+def test_counts_among_the_options_begin_at_one_and_sinks_at_none(name):
+    counts = {k: int(k != "sinks") for k in COUNTS if k in TARGETS[name].options}
+    chosen = quantity(name, counts).options
+    assert {k: chosen[k] for k in counts} == counts
+    for option, least in counts.items():
+        with pytest.raises(farfield.InputError, match=option):
+            quantity(name, counts | {option: least - 1})
+
+
 def test_every_quantity_has_an_option_on_the_command_line():
     from dataclasses import fields
 
     from farfield.commands.goals import Goal
-    from farfield.numerics.design.targets import TARGETS
 
     known = {*TARGETS} | {name for kind in TARGETS.values() for name in kind.options}
     assert {f.name for f in fields(Goal)} == known

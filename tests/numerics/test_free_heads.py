@@ -24,28 +24,6 @@ def rows(seed, count=200):
         yield random, size, beta, logits, values
 
 
-def near_share(m, size, beta):
-    return m / (m + (size - m) * np.exp(-2 * beta))
-
-
-def test_a_free_head_forgets_what_is_near():
-    for random, size, beta, logits, values in rows(0):
-        m = int(random.integers(1, size))
-        other_values = values.copy()
-        other_values[:m] = -values[:m]
-        moved = np.linalg.norm(head(logits, values) - head(logits, other_values))
-        assert moved <= 2 * V * near_share(m, size, beta) * (1 + 1e-12)
-
-
-def test_the_bound_is_attained():
-    m, size, beta = 5, 90, 1.25
-    logits = np.where(np.arange(size) < m, beta, -beta)
-    values = np.zeros((size, 1))
-    values[:m] = V
-    moved = abs(head(logits, values) - head(logits, np.where(np.arange(size) < m, -V, 0)[:, None]))
-    assert moved[0] == pytest.approx(2 * V * near_share(m, size, beta))
-
-
 def test_a_free_head_has_no_order_and_one_key_says_little():
     for random, size, beta, logits, values in rows(1):
         order = random.permutation(size)
@@ -55,16 +33,10 @@ def test_a_free_head_has_no_order_and_one_key_says_little():
 
 
 @pytest.mark.parametrize("formula", ["-n/4", "-2*log(1+n)", "-sqrt(n)"])
-def test_a_local_head_keeps_its_nearest_and_their_order(formula):
+def test_a_local_head_keeps_the_order_of_its_keys(formula):
     bias = encoding(formula).bias(np.arange(400))[0]
     b = np.exp(bias)
-    for random, size, beta, logits, values in rows(2):
-        near = int(random.integers(1, size))
-        full = head(logits + bias[:size], values)
-        moved = np.linalg.norm(full - head((logits + bias[:size])[:near], values[:near]))
-        inside, outside = b[:near].sum(), b[near:size].sum()
-        bound = 2 * V * outside / (outside + np.exp(-2 * beta) * inside)
-        assert moved <= bound * (1 + 1e-12) + 1e-15
+    for random, size, _, _, values in rows(2):
         n = int(random.integers(0, size - 1))
         swapped = values.copy()
         swapped[[n, n + 1]] = values[[n + 1, n]]

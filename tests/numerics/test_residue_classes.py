@@ -1,28 +1,14 @@
 """Biases with a formula of its own in each residue class, masked ones among them: known values."""
 
-import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from farfield.numerics.leak import leak
 from farfield.numerics.levels import merged
-from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.resolution import attention_resolution
-from farfield.numerics.windows.window import certified_window
 
 EVEN = "where(n%2==0,-n/8,-inf)"  # ratio q = e^(-1/4) on the even distances
-
-
-def test_a_dilated_alibi_by_hand():
-    q = math.exp(-1 / 4)
-    assert leak(EVEN, 64).value == pytest.approx(math.exp(-8), rel=1e-15)
-    assert certified_window(EVEN, "1/100", 1, 1).width == 59
-    found = reach(EVEN, 7)
-    assert (found.tokens, found.farthest, found.intervals[:2]) == (22, 42, ((0, 0), (2, 2)))
-    assert attention_resolution(EVEN).value == pytest.approx((1 - q) / (1 + q), rel=1e-15)
 
 
 @pytest.mark.parametrize("far", [10, 10**30])

@@ -99,16 +99,6 @@ def test_a_finite_row_is_enclosed(formula, tokens):
     assert r.label == "certified" and f"p({tokens - 1})" in r.last
 
 
-@pytest.mark.parametrize(
-    ("formula", "limit"),
-    [("-2*log(1+n)", 0.29287188), ("-log(1+n)", 0.0), ("0*n", 0.0), ("-n*log(2)", 1 / 6)],
-)
-def test_limits(formula, limit):
-    r = attention_resolution(formula)
-    assert abs(r.value - limit) < 5e-9
-    assert r.label == ("theorem" if limit == 0 else "certified")
-
-
 @given(st.fractions(min_value="1/10", max_value=6, max_denominator=10), st.integers(2, 40))
 def test_a_line_in_closed_form(slope, tokens):
     """Geometric sums: (1 - q)^2 / (1 + q), times (1 + q^N) / (1 - q^N) in a row of N terms."""

@@ -173,26 +173,6 @@ def test_block_masks_cover_the_window_and_nothing_else():
             assert mask[i, k] == needed[i * 16 : i * 16 + 16, k * 16 : k * 16 + 16].any()
 
 
-def test_layered_windows():
-    widths = (40, 80, 100, 120, 160, 320)
-    fields = [layered_receptive_field("window", 12, w=w).tokens for w in widths]
-    assert fields == [201, 405, 507, 610, 814, 1630]
-
-
-@pytest.mark.parametrize(
-    "f, options, tokens",
-    [
-        ("window", {"w": 16}, 39),
-        ("alibi", {}, 756),
-        ("sandwich", {}, 892),
-        ("-log(1+n)", {}, 978),
-        ("-2*log(1+n)", {}, 91),
-    ],
-)
-def test_layers_of_a_row(f, options, tokens):
-    assert layered_receptive_field(f, 4, length=1024, **options).tokens == tokens
-
-
 def test_one_layer_is_the_receptive_field():
     for f in ("-2*log(1+n)", "-n/256"):
         one = layered_receptive_field(f, 1, mixing=1).tokens

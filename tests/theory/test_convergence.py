@@ -12,9 +12,9 @@ from proof_checker.checker import check_proof
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import encoding, encodings
+from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
-from farfield.theory.skipped import skipped_terms
 
 GRID = [
     sympy.Rational(x)

@@ -13,9 +13,7 @@ import sympy
 from sympy import Expr, Rational, S
 
 from farfield.theory.answers.answer import Code, Reason
-from farfield.theory.encodings.encoding import Parameter
-from farfield.theory.encodings.entry import Entry, Example
-from farfield.theory.encodings.formulas import (
+from farfield.theory.encodings.catalogue_formulas import (
     alibi_values,
     sandwich,
     scale_values,
@@ -25,6 +23,8 @@ from farfield.theory.encodings.formulas import (
     t5_parameters,
     t5_tables,
 )
+from farfield.theory.encodings.encoding import Parameter
+from farfield.theory.encodings.entry import Entry, Example
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
 

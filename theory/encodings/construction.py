@@ -1,4 +1,4 @@
-"""An encoding from what a user gives: a name, a formula, a list of them, a table of values."""
+"""The function `encoding(...)`: names, formulas, heads, tables, objects become an `Encoding`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from farfield.theory.formula.parameters import domain_of
 from farfield.theory.formula.reading import canonical, settings
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import spellings
+from farfield.theory.functions.record import SPELLINGS
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.values import enclose, tabulate
 
@@ -428,7 +428,7 @@ def _from_formula(
         _no_settings(text, pairs)
     words = re.split(r"[ -]+", text) if re.fullmatch(r"[A-Za-z][\w -]*", text) else []
     if words and "n" not in words:
-        if text in spellings():
+        if text in SPELLINGS:
             raise InputError(f"{text} is a function, not a formula; write {text}(n)")
         if bare_name(text) in _FORMULAS:
             raise InputError(
@@ -474,8 +474,8 @@ def _no_number(text: str) -> None:
         return
     heads = match[3] or not entry.parameters or callable(entry.parameters)
     option = "--heads" if heads else f"--set {entry.parameters[0].name}"  # type: ignore[index]
-    sign = " " if heads else "="
-    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{sign}{match[2]}")
+    separator = " " if heads else "="
+    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{separator}{match[2]}")
 
 
 def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:

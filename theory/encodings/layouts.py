@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings.formulas import alibi_slope
+from farfield.theory.encodings.catalogue_formulas import alibi_slope
 
 LEAST = (-65504.0, -3.3e38)
 """The least number of float16, and what lies below those of bfloat16 and float32."""

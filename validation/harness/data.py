@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.encodings.modules import load
-from farfield.validation.harness.own import Own, own, whose
+from farfield.theory.encodings.python_files import handed
+from farfield.validation.harness.own import Own, own
 from farfield.validation.harness.settings import Induction, Run
 
 BYTES = 256
@@ -336,12 +336,13 @@ class OwnRows:
 
     def __init__(self, code: Own) -> None:
         self.code, self.source, self.sha256 = code, f"task {code.name}", code.sha256
-        try:
-            self.task = getattr(load(code.path), code.name)()
-            self.vocabulary = int(self.task.vocabulary)
-        except (AttributeError, TypeError, ValueError) as error:
-            said = whose(error, [code]) or f"{code.name}: {error}"
-            raise InputError(f"{said}; accepted: Class() with a vocabulary and rows") from None
+        self.task = handed(f"{code.path}:{code.name}")
+        self.vocabulary: int = getattr(self.task, "vocabulary", 0)
+        refuse(
+            not isinstance(self.vocabulary, int) or self.vocabulary < 1,
+            f"{code.name} has the vocabulary {self.vocabulary!r:.60}; accepted: Class() with a "
+            "vocabulary from 1 and rows",
+        )
 
     def batch(self, seed: int, step: int, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets; seed and step alone decide them.

@@ -41,7 +41,7 @@ from pydantic import JsonValue
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
-from farfield.theory.encodings.modules import load as load_file
+from farfield.theory.encodings.python_files import handed
 from farfield.theory.files import write
 from farfield.validation.harness.bias import model_of, modules
 from farfield.validation.harness.data import Data, InductionRows, OwnRows, Text, read_data
@@ -198,6 +198,11 @@ def job_of(run: Run) -> Job:
         rows = (measure.row_length, measure.gradient_length or 0)
         longest = max(longest, *rows)
     data.require(run.length, longest)
+    for code in measure.protocols:
+        refuse(
+            not callable(handed(code)),
+            f"{code} is no function; accepted: NAME(model, data, length)",
+        )
     for bias in set(modules(model)):
         if isinstance(bias, DistanceBias):
             bias.table(longest)
@@ -432,14 +437,14 @@ def measured(
         InputError: a model whose losses are not finite, or break bounds that hold for every model.
     """
     asked = job.measure
-    for code, length in itertools.product(map(own, asked.protocols), asked.lengths):
-        cells = getattr(load_file(code.path), code.name)(model, job.data, length)
+    for code, length in itertools.product(asked.protocols, asked.lengths):
+        cells, name = handed(code)(model, job.data, length), code.rpartition(":")[2]
         refuse(
             not isinstance(cells, dict) or not cells.keys() <= COLUMNS,
-            f"protocol {code.name} returns {cells!r:.60}; accepted: a table with columns among "
+            f"protocol {name} returns {cells!r:.60}; accepted: a table with columns among "
             f"{', '.join(sorted(COLUMNS))}",
         )
-        yield {"protocol": code.name, "length": length, **cells}
+        yield {"protocol": name, "length": length, **cells}
     if isinstance(job.data, OwnRows):
         for length in asked.lengths:
             cells = answers(model, job.data, length, count=asked.probes, mask=mask)

@@ -187,24 +187,25 @@ class Search:
     def nats(self, view: View, part: int) -> np.ndarray:
         """Mean nats of each row of a part."""
 
-        def measure() -> list[float]:
-            losses = token_losses(self.opened, rows, view, self.half, progress=read)
-            return list(losses.mean(1))
-
         def read(done: int, of: int) -> None:
             if done < of:
-                note = f"row {done} of {of}"
-                self.progress("windows", min(made, self.total), self.total, note)
+                self._report(f"row {done} of {of}")
 
-        rows, made = self.parts[part], len(self.book.kept)
+        def measure() -> list[float]:
+            rows = self.parts[part]
+            return [*token_losses(self.opened, rows, view, self.half, progress=read).mean(1)]
 
+        made = len(self.book.kept)
         key = json.dumps([part, view.window, view.sinks, view.in_cache])
         nats = np.array(self.book.of(key, measure))
-        if (count := len(self.book.kept)) > made:
+        if len(self.book.kept) > made:
             seen = "all keys" if view.window is None else f"a window of {view.window}"
-            newest = f"perplexity {math.exp(float(nats.mean())):.4g} with {seen}"
-            self.progress("windows", min(count, self.total), self.total, newest)
+            self._report(f"perplexity {math.exp(float(nats.mean())):.4g} with {seen}")
         return nats
+
+    def _report(self, note: str) -> None:
+        """Say how many measurements are made, and a note on the newest."""
+        self.progress("windows", min(len(self.book.kept), self.total), self.total, note)
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
         """The ratio of perplexities to that without windows, and its interval."""

@@ -41,11 +41,6 @@ def increase(values: Mapping[int, float], trained: int) -> float:
     return max(v for n, v in values.items() if n > trained) / values[trained] - 1
 
 
-def drift(values: Mapping[int, float], trained: int) -> float:
-    """The largest relative change beyond the training length, in either direction."""
-    return max(abs(v / values[trained] - 1) for n, v in values.items() if n > trained)
-
-
 def increases(columns: Mapping[str, Mapping[int, float]], trained: int) -> dict[str, float]:
     """The increase of each column."""
     return {name: increase(curve, trained) for name, curve in columns.items()}

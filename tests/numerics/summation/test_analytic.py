@@ -139,6 +139,10 @@ def test_the_battery_is_answered():
     "text, bias",
     [
         (
+            "-2*log(1+n)*(1+sin(log(1+n))/4)",
+            lambda i: -2 * mpmath.log(i + 1) * (1 + mpmath.sin(mpmath.log(i + 1)) / 4),
+        ),
+        (
             "-2*log(n+1)+sin(log(n+1))",
             lambda i: mpmath.sin(mpmath.log(i + 1)) - 2 * mpmath.log(i + 1),
         ),

@@ -18,8 +18,8 @@ from farfield import (
 )
 from farfield import theoretical_receptive_field as trf
 from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings.families import fitted, visible
 from farfield.theory.encodings.layouts import layout
-from farfield.theory.encodings.recognition import fitted, visible
 from farfield.theory.formula.grammar import read
 
 torch = pytest.importorskip("torch")

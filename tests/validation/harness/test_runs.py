@@ -508,6 +508,10 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(asked, tmp_path):
         ({"task": f"{path}:Wide"}, "numbers from 0 to 2"),
         ({"task": f"{path}:first_token"}, "accepted: Class"),
         ({"optimizer": "sgd"}, "optimizer"),
+        (
+            {"measure": {"protocols": [f"{path}:none"]}},
+            "has no 'none'; it holds Copy, Wide, first_t",
+        ),
     ):
         with pytest.raises(InputError, match=said):
             job_of(settle("tiny", {**own.model_dump(), **wrong}))

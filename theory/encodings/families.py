@@ -1,4 +1,4 @@
-"""Which family values by distance belong to: a formula that agrees with all of them to rounding.
+"""The family that a table resembles: ALiBi, KERPLE, a window, T5, fitted to agree to rounding.
 
 A mask is split off first (a window, a stride, both). The rest is fitted by each shape in turn, with
 the fewest digits of its numbers that agree with every value. Nothing that agrees less is a fit.
@@ -16,7 +16,7 @@ import numpy as np
 import sympy
 from sympy import Basic, Expr, Rational, S
 
-from farfield.theory.encodings.formulas import t5_bucket_starts
+from farfield.theory.encodings.catalogue_formulas import t5_bucket_starts
 from farfield.theory.functions.nodes import Lookup, n
 
 MASKED = -1e4

@@ -1,4 +1,4 @@
-"""A user's Python file as a normal module: its folder and its package are importable while it runs.
+"""Import of a user's file `FILE.py:NAME`: its module, the object that is named, a class built.
 
 The module has a name in `sys.modules`, as dataclasses and compilers need. A file of a package, or
 one with relative imports, is loaded as `package.module`. Nothing stays on `sys.path`, and no
