@@ -527,6 +527,7 @@ REACHABLE = {
     '<aside class="sidebar-drawer': '<aside aria-label="All pages" class="sidebar-drawer',
     '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
     "<pre>": '<pre tabindex="0">',
+    '<div class="math">': '<div tabindex="0" class="math">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<div id="search-results">': '<h1>Search</h1>\n<div id="search-results" role="status">',
 }

@@ -48,6 +48,9 @@ CountOrNone = Annotated[int | None, _count(1)]
 
 CountFrom0 = Annotated[int, _count(0)]
 
+NUMBER = r"[-+]?[\d.,_]*[1-9][\d.,_]*[kKmM%]?"
+"""A number other than 0, with a unit that people write."""
+
 MEANT = {"eps": "error", "error": "eps", "users": "rows", "batch_size": "rows"}
 """What an option of one verb, or of another tool, is called in another verb."""
 
@@ -195,7 +198,7 @@ class Subject:
             return [self.read(formulas[0], wide)]
         for word in formulas:
             refuse(
-                re.fullmatch(r"[-+]?[\d.,_]*[1-9][\d.,_]*[kKmM%]?", str(word)),
+                re.fullmatch(NUMBER, str(word)),
                 f"{word!r} is a number beside formulas; write the option that it belongs to before "
                 f"it, as {'--eps' if re.search('[.%]', word) else '--length'} {word}",
             )

@@ -12,7 +12,7 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE
-from farfield.theory.encodings.entry import Entry
+from farfield.theory.encodings.catalogue import Entry
 
 
 def label_of(options: Mapping[str, Any]) -> str:

@@ -64,6 +64,16 @@ SLIPS = {
     ("plot", "-n", "--out", "x.jpg"): r"names that end with .svg, .png, .pdf",
     # files, models, papers and verbs
     ("study", "-n", "--out", "/proc/x"): r"output folder '/proc/x': No such file",
+    ("check", "-n", "--csv", "--latex"): r"--latex and --csv are several forms of one answer",
+    ("trf", "-n", "--json", "--csv"): r"--json and --csv are several forms of one answer",
+    (
+        "compare",
+        "-n",
+        "-2*n",
+        "--csv",
+        "--proof",
+    ): r"--latex and --csv write rows, ",
+    ("train", "64"): r"'64' is a number, .* accepted: a formula in n, or nope",
     ("train", "alibi", "--preset", "big"): r"preset 'big' .*; accepted: a TOML file, or demo",
     ("train", "alibi", "--text", "no.txt"): r"text 'no.txt' does not exist; accepted: a file",
     ("erf", "abc", "--runs", "/nonexistent"): r"run 'abc' names no finished runs .*; there: none",
