@@ -1,4 +1,4 @@
-"""Labels: what runs and curves of an encoding are called, short and the same everywhere.
+"""Labels of encodings: the names of runs and curves, short and the same everywhere.
 
 A label is the encoding's name plus the options that distinguish its variant: `window 16`, `alibi
 shift -3`. The options are the dialect, unless it is the entry's first, the values of parameters,

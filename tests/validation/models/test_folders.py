@@ -415,6 +415,8 @@ def test_what_is_no_folder_of_a_model_is_named(tmp_path):
         (tmp_path / "empty", "has no config.json"),
         (tmp_path / "gone", "does not exist; accepted"),
         (tmp_path / "plian", f"does not exist; did you mean '{tmp_path / 'plain'}'.*accepted"),
+        (file.with_name("config.jsn"), f"does not exist; did you mean '{file}'.*accepted"),
+        ("~no such user/x", "does not exist; accepted"),
     ):
         with pytest.raises(InputError, match=message.replace("\\", ".")):
             describe(place)
