@@ -28,7 +28,7 @@ import farfield
 from farfield.numerics.design.family import Family, read_family
 from farfield.numerics.design.targets import TARGETS
 from farfield.theory.answers.errors import InputError
-from farfield.theory.relations import BY_SIGN
+from farfield.theory.relations import BY_SYMBOL
 
 FAMILIES, ROWS = (
     [(name, values, dialect or None) for name, values, dialect in CASES[kind]]
@@ -41,7 +41,7 @@ def meets(answer: Any, target: str) -> bool:
     What a series has that diverges, infinitely many tokens or a leak of 1, meets none; a horizon
     that never comes is beyond every number."""
     relation, limit = re.fullmatch(r"([<>=]+)(.*)", target).groups()  # type: ignore[union-attr]
-    holds = BY_SIGN["==" if relation == "=" else relation].holds
+    holds = BY_SYMBOL["==" if relation == "=" else relation].holds
     ends = answer.span()
     diverges = answer.reason is not None and answer.reason.code == "diverges"
     return not (ends is None or diverges) and all(bool(holds(x, Rational(limit))) for x in ends)

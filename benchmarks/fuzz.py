@@ -19,14 +19,14 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.vocabulary import CONSTANTS
-from farfield.theory.functions.record import spellings
+from farfield.theory.functions.record import SPELLINGS
 
 WORDS = r"""
     n n n a x Piecewise Sum True import __ np. if else where clip \frac \log { } $ ² ½ √
     |i-j| i-j ! % // \begin{cases} \\ # = α ( ( ) ) , + - * / ** ^ | < <= == & ~ . 1 2 0
     10**9 1e99 0.5 ' " ; \ é − λ
 """
-PIECES = (*spellings(), *CONSTANTS, *WORDS.split(), "lambda n:", "p(n) =", " ", "\t", "\x00")
+PIECES = (*SPELLINGS, *CONSTANTS, *WORDS.split(), "lambda n:", "p(n) =", " ", "\t", "\x00")
 BUDGET = 0.2
 
 
@@ -47,8 +47,8 @@ def random_formula(rng: random.Random, depth: int = 3) -> str:
         return f"({a})**({b})"
     if kind == 4:
         return f"Piecewise(({a}, {b} < 3), ({b}, True))"
-    name = rng.choice(list(spellings()))
-    least = spellings()[name].least
+    name = rng.choice(list(SPELLINGS))
+    least = SPELLINGS[name].least
     return f"{name}({a})" if least == 1 else f"{name}({rng.randint(0, 3)}, {b})"
 
 

@@ -13,8 +13,8 @@ from farfield.figures.exhibit import Data, saved
 from farfield.figures.style import COLOURS, INK, NO, YES
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Curve, Line
+from farfield.theory.encodings.families import visible
 from farfield.theory.encodings.inspection import DRAWN, BiasInspection
-from farfield.theory.encodings.recognition import visible
 
 WIDTH = 6.4
 """Of a figure, in inches."""

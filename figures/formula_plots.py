@@ -30,7 +30,7 @@ from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import listed, shortened, words
 from farfield.theory.answers.number import decimal, inside, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
-from farfield.theory.skipped import defined
+from farfield.theory.first_terms import defined
 from farfield.theory.values import tabulate
 
 MAX_LENGTH = 10**6

@@ -55,10 +55,10 @@ from farfield.theory.answers.answer import (
 from farfield.theory.answers.notation import expression_line, words
 from farfield.theory.answers.number import decimal, exact, natural
 from farfield.theory.decision.engine import bounded_above
+from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, to_arb
 from farfield.theory.functions.nodes import n
-from farfield.theory.skipped import skipped_terms
 from farfield.theory.values import compile_ball
 
 BITS = 128  # of balls of limits and short rows

@@ -16,6 +16,15 @@ def index():
     return json.loads(re.fullmatch(r"Search\.setIndex\((.*)\);?\s*", script, re.DOTALL)[1])
 
 
+def test_side_bars_have_names_and_the_keyboard_reaches_code():
+    pages = [page.read_text(encoding="utf-8") for page in BUILT.parent.rglob("*.html")]
+    tags = {tag for text in pages for tag in re.findall(r"<(?:aside|pre)\b[^>]*>", text)}
+    tags |= {tag for text in pages for tag in re.findall(r"<div[^>]*table-wrapper[^>]*>", text)}
+    assert {tag.split()[0] for tag in tags} == {"<aside", "<pre", "<div"}
+    for tag in tags:
+        assert ("aria-label=" if "aside" in tag else "tabindex=") in tag, tag
+
+
 def found(index, word):
     """The pages whose title or text has a word, as the page of the search looks them up."""
     stem, pages = SearchEnglish({}).stem(word), set()

@@ -50,6 +50,7 @@ from farfield.theory.answers.number import exact, plural, runs
 from farfield.theory.decision import cells
 from farfield.theory.decision.engine import decide_series
 from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
@@ -57,7 +58,6 @@ from farfield.theory.functions.record import record_of, unproved_needs
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Decay, Decision, Proof, Step
 from farfield.theory.remarks import ROW_NAMES, remarks
-from farfield.theory.skipped import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ class OrderRelation(NamedTuple):
     """One of the six.
 
     Args:
-        sign: as Python writes it.
+        symbol: as Python writes it.
         name: as SymPy's function and Python's method have it, as `Lt` and `__lt__`.
         ufunc: NumPy's function.
         kind: SymPy's class.
         holds: for two numbers, intervals, balls or arrays.
         signs: of the difference left less right for which it holds.
-        mirrored: the sign of the relation that holds with both sides swapped.
+        mirrored: the symbol of the relation that holds with both sides swapped.
         shown: as a reader sees it; `tex` in LaTeX; `prover` in a theorem of Rocq.
     """
 
-    sign: str
+    symbol: str
     name: str
     ufunc: str
     kind: type[sympy.Rel]
@@ -47,6 +47,6 @@ SIX = (
     OrderRelation("==", "Eq", "equal", sympy.Eq, operator.eq, (0,), "==", "=", "=", "="),
     OrderRelation("!=", "Ne", "not_equal", sympy.Ne, operator.ne, (1, -1), "!=", "≠", r"\ne", "<>"),
 )
-BY_SIGN = {relation.sign: relation for relation in SIX}
+BY_SYMBOL = {relation.symbol: relation for relation in SIX}
 BY_KIND: dict[type[sympy.Basic], OrderRelation] = {relation.kind: relation for relation in SIX}
 BY_SIGNS = {relation.signs: relation for relation in SIX}

@@ -68,7 +68,7 @@ _ESCAPED = {"_": r"\_", "^": r"\^{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r
 
 def _tex(words: str) -> str:
     """Words as LaTeX text, their relation signs in math mode."""
-    signs = {"<=>": r"\iff", "->": r"\to"} | {r.sign: r.tex for r in SIX}
+    signs = {"<=>": r"\iff", "->": r"\to"} | {r.symbol: r.tex for r in SIX}
     escaped = "".join(_ESCAPED.get(c, c) for c in words)
     return re.sub("<=>|<=|>=|->|<|>", lambda match: f"${signs[match.group()]}$", escaped)
 

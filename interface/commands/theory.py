@@ -427,7 +427,7 @@ def lint(
         heads: heads to ask for, where the object does not say.
         out: a picture of the bias, .svg, .png or .pdf, with its data as CSV beside it.
     """
-    from farfield.theory.encodings.modules import handed, held, load
+    from farfield.theory.encodings.python_files import handed, held, load
 
     refuse(".py" not in target, f"lint {target!r}: accepted is FILE.py:NAME")
     if target.endswith(".py") and len(names := held(load(target))) != 1:

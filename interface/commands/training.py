@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import CountOrNone, Formula, Output, Subject, lengths, own_module
+from farfield.options import NUMBER, CountOrNone, Formula, Output, Subject, lengths, own_module
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -108,6 +108,12 @@ def train(
     from farfield.validation.study.one_run import train as train_one
     from farfield.validation.study.study import named_encodings
 
+    for formula in map(str, formulas):
+        refuse(
+            re.fullmatch(NUMBER, formula),
+            f"{formula!r} is a number, and a bias that is the same at every distance is none; "
+            "accepted: a formula in n, or nope, the model without a bias",
+        )
     usual = model.run(subject.heads)
     asked = [] if bias is None else [usual.but(encoding=bias)]
     if formulas or bias is None:

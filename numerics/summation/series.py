@@ -32,6 +32,7 @@ from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.decision.engine import common_period, residue_class
+from farfield.theory.first_terms import is_masked
 from farfield.theory.formula.bounded_nodes import rebuilt, substituted
 from farfield.theory.functions.balls import (
     Ball,
@@ -44,7 +45,6 @@ from farfield.theory.functions.balls import (
 )
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
-from farfield.theory.skipped import is_masked
 from farfield.theory.values import compile_ball
 
 LONG = 1_000  # terms from which a closed form is cheaper than their sum

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import farfield
-from farfield.theory.encodings.modules import load
+from farfield.theory.encodings.python_files import load
 
 CODE = """
 from __future__ import annotations
@@ -162,3 +162,22 @@ def test_what_a_function_imports_is_whole(tmp_path):
 def test_a_class_is_made_in_python_too(file):
     found = farfield.inspect_bias(load(file).Own)
     assert (found.how, found.heads) == ("queries, keys and positions", 8)
+
+
+def test_a_study_of_values_has_the_numbers_of_the_rows_seen(run, tmp_path):
+    (tmp_path / "own.py").write_text("import numpy as np\n\nvalues = -np.arange(512.0) / 8\n")
+    code, out, _ = run("study", f"{tmp_path}/own.py:values", "--out", str(tmp_path / "page"))
+    said = " ".join(out.split())
+    assert code == 1 and said.count("up to distance 511") == 1
+    whole = farfield.trf("-n/8", 0.01, length=512).tokens
+    assert f"the nearest {whole} tokens hold all but 1 % of the mass of a row of 512 keys" in said
+    assert f"{whole} in rows of 512" in said and "is number" not in said
+    rows = run("study", f"{tmp_path}/own.py:values", "--csv")[1]
+    same = farfield.leak("-n/8", 64, 256).value
+    assert f"leak,64 to 256,{same:.3g}" in rows and "64 to 1024" not in rows
+    assert (tmp_path / "page" / "index.html").is_file()
+
+
+def test_lint_of_values_says_once_how_far_they_are_known(run, file):
+    code, out, _ = run("lint", f"{file}:table")
+    assert code == 0 and out.count("known up to distance") == 1

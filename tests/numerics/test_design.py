@@ -116,6 +116,9 @@ def test_the_ends_are_exact_where_they_are_known():
 def test_an_integer_that_is_not_reached_has_neighbours():
     found = design("window", layered=202, layers=12)
     assert found.value is None and found.nearest == (201, 206) and found.reason.code == "never"
+    heads = design("window", layered=[201, 202], layers=12)
+    assert heads.values == () and heads.heads[0].value is not None and heads.encoding is None
+    assert heads.reason.code == "never" and "2 heads with" not in heads.text()
 
 
 def undecided_beyond(monkeypatch, limit):
@@ -143,13 +146,14 @@ def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):
     assert "not decided at" in str(none.reason)
 
 
-def test_a_wave_that_grows_with_the_parameter_has_a_design(short_envelopes):
-    family = "-a*n*(1+sin(n)/2)"
-    found = design(family, trf=64, eps="1/100")
+@pytest.mark.parametrize("length", [256, pytest.param(None, marks=pytest.mark.slow)])
+def test_a_wave_that_grows_with_the_parameter_has_a_design(length):
+    family, options = "-a*n*(1+sin(n)/2)", {"eps": "1/100", "length": length}
+    found = design(family, trf=64, **options)
     assert found.achieved == 64 and not found.monotone
     for outside, inside in ends(found):
-        assert reached(family, "trf", {"eps": "1/100"}, inside) == 64
-        assert reached(family, "trf", {"eps": "1/100"}, outside) != 64
+        assert reached(family, "trf", options, inside) == 64
+        assert reached(family, "trf", options, outside) != 64
 
 
 def test_a_parameter_between_all_places_is_found_by_the_least_violation():
@@ -169,7 +173,10 @@ def test_assumed_domains_are_those_of_the_design():
 
 def test_a_time_that_is_spent_is_unknown_with_its_reason():
     found = farfield.design("-a*log(1+n)", trf=1000, budget_s=1e-9)
-    assert found.status == "unknown" and found.reason.code == "budget" and found.value is None
+    assert found.status == "unknown" and found.reason.code == "budget"
+    assert found.value is None and found.encoding is None
+    with pytest.raises(farfield.InputError, match="no value to train with"):
+        found.plan()
 
 
 # -- the order of tails ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Mathematics in words: expressions and short formulas, in Unicode, ASCII, LaTeX and MathML.
+"""Expressions as output: Unicode, ASCII, LaTeX, MathML; lists and shortened text.
 
 A text is a tuple of words, of `Math` and of `StyledWord`s. `words` reads it from a template:
 backticks hold mathematics in the spelling of a terminal, braces the values.
@@ -145,7 +145,11 @@ _GREEK = {
 }
 _SIGNS = {
     "->": ("→", r"\to"),
-    **{relation.sign: (relation.shown, relation.tex) for relation in SIX if relation.sign != "=="},
+    **{
+        relation.symbol: (relation.shown, relation.tex)
+        for relation in SIX
+        if relation.symbol != "=="
+    },
     "oo": ("∞", r"\infty"),
     "-": ("−", "-"),
     "*": ("·", r"\,"),

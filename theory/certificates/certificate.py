@@ -1,4 +1,4 @@
-"""A verdict as a file whose theorem a prover checks. The file follows from its own first comment.
+"""The public `Certificate` of a verdict, and the way back from a file's first comment.
 
 The comment spells the formula and the domains of its parameters. They are read, decided, and
 printed: the same words always give the same bytes. So a received file is one of ours if it is what
@@ -21,7 +21,7 @@ from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import words
 from farfield.theory.certificates.prover_forms import NoCertificate
-from farfield.theory.certificates.writer import Certifiable, Claims, in_words, source, statement
+from farfield.theory.certificates.source import Certifiable, Claims, in_words, source, statement
 from farfield.theory.decision.engine import decide_series
 from farfield.theory.formula.grammar import read as formula_of
 from farfield.theory.formula.parameters import interval

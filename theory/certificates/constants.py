@@ -1,4 +1,4 @@
-"""Irrational constants: their logarithms and powers, and the rational bounds that compare them."""
+"""The tactics that compare constants: rational bounds of logarithms, roots and powers."""
 
 from __future__ import annotations
 

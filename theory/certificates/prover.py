@@ -1,4 +1,4 @@
-"""The prover: where it is, the library certificates rest on, and the check of a certificate."""
+"""Runs of `coqc`: where the prover is, its compiled library, its messages, the axioms it names."""
 
 from __future__ import annotations
 

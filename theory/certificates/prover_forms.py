@@ -1,4 +1,4 @@
-"""Bias formulas as terms of the prover: which forms there are, and how they are printed.
+"""Formulas as printed terms of Rocq: one form a node, brackets, names, conditions.
 
 A `Form` mirrors a SymPy expression node by node, so that printing it, and proving something of each
 of its parts, walk the same tree.

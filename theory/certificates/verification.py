@@ -1,4 +1,4 @@
-"""A certificate from elsewhere: does the prover accept it, and what does it prove?
+"""The answer of `verify_certificate`: does the prover accept a received file, what does it prove?
 
 The file has to be the one that farfield writes: the formula that its first comment spells is
 decided and printed anew, and both files have to be the same. Then the prover's kernel has to accept
@@ -23,7 +23,7 @@ from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
 from farfield.theory.answers.notation import Text, expression_line, listed, shortened, words
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.prover import CLASSICAL, Rejected, axioms_named, checked
-from farfield.theory.certificates.writer import Certifiable, Claims, statement
+from farfield.theory.certificates.source import Certifiable, Claims, statement
 
 MAX_BYTES = 1_000_000
 BUDGET = 120.0

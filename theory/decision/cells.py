@@ -43,7 +43,7 @@ from farfield.theory.coefficients.signs import (
 from farfield.theory.formula.bounded_nodes import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
-from farfield.theory.relations import BY_KIND, BY_SIGN, BY_SIGNS, OrderRelation
+from farfield.theory.relations import BY_KIND, BY_SIGNS, BY_SYMBOL, OrderRelation
 from farfield.theory.values import enclose
 
 MAX_CELLS = 200
@@ -401,7 +401,7 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Basic
 def relation(g: Expr, op: OrderRelation) -> Basic:
     """`g op 0` as a user would write it: solved for a parameter where that is simple."""
     left, right, way = _solved(g)
-    return (op if way > 0 else BY_SIGN[op.mirrored]).kind(left, right)
+    return (op if way > 0 else BY_SYMBOL[op.mirrored]).kind(left, right)
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""An encoding: one bias formula in the distance `n` with its heads; all else is a view."""
+"""The class `Encoding`: one bias formula in the distance `n`, its heads, table, slopes, views."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from farfield.theory.answers.notation import (
     words,
 )
 from farfield.theory.encodings.head_lists import notation
+from farfield.theory.first_terms import defined
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.skipped import defined
 from farfield.theory.views import view
 
 if TYPE_CHECKING:

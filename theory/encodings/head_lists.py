@@ -120,12 +120,12 @@ def _require_one_meaning(part: str, text: str) -> None:
         )
 
 
-def _split(text: str, sign: str) -> list[str]:
-    """The parts between a sign outside all brackets."""
+def _split(text: str, separator: str) -> list[str]:
+    """The parts between separators outside all brackets."""
     parts, depth, begin = [], 0, 0
     for place, c in enumerate(text):
         depth += (c in "([{") - (c in ")]}")
-        if c == sign and depth == 0:
+        if c == separator and depth == 0:
             parts.append(text[begin:place])
             begin = place + 1
     return [*parts, text[begin:]]

@@ -1,8 +1,8 @@
-"""What a function, a module or an array of biases is: of the distance alone or of what else.
+"""The answer of `inspect_bias`: does a bias depend on distance alone, does it fall, does it mask?
 
-The object is followed, or run on a grid of positions (`calls`). Each head is compared along
+The object is followed, or run on a grid of positions (`sampling`). Each head is compared along
 diagonals. Of what could not be followed, the values are known where they were asked, and what
-family they resemble there (`recognition`).
+family they resemble there (`families`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from farfield.theory.answers.answer import Answer, Label, Seen
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.notation import expression_line, listed, shortened
-from farfield.theory.encodings.calls import (
+from farfield.theory.encodings.families import (
+    EPSILON,
+    MASKED,
+    Fit,
+    fitted,
+    visible,
+)
+from farfield.theory.encodings.head_lists import notation
+from farfield.theory.encodings.python_files import built, handed
+from farfield.theory.encodings.sampling import (
     CAPPED,
     FACTOR,
     GATES,
@@ -27,15 +36,6 @@ from farfield.theory.encodings.calls import (
     Sample,
     of_array,
     sampled,
-)
-from farfield.theory.encodings.head_lists import notation
-from farfield.theory.encodings.modules import built, handed
-from farfield.theory.encodings.recognition import (
-    EPSILON,
-    MASKED,
-    Fit,
-    fitted,
-    visible,
 )
 from farfield.theory.mechanisms import MECHANISMS
 

@@ -1,4 +1,4 @@
-"""What the axes of an array are: slopes of heads, queries and keys, or distances."""
+"""An array as biases: are its axes slopes of heads, queries and keys, or distances; its masks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings.formulas import alibi_slope
+from farfield.theory.encodings.catalogue_formulas import alibi_slope
 
 LEAST = (-65504.0, -3.3e38)
 """The least number of float16, and what lies below those of bfloat16 and float32."""

@@ -1,10 +1,10 @@
-"""An ordinary Python function of a distance as an exact formula: every path of it is followed.
+"""A Python function of the distance as an exact formula: it is run once for each path through it.
 
 The function runs on a symbolic distance, once for each set of distances on which it takes the same
-branches (`paths`). It runs as a copy, in whose globals the libraries take symbolic values
-(`symbolic`); the module that it is from is not touched. What it returns on each path is a piece of
-the formula. Before an answer is given, the formula and the program are held against each other at
-the edges, at powers of two and where a rounding may go either way.
+branches (`branches`). It runs as a copy, in whose globals the libraries take symbolic values
+(`traced_values`); the module that it is from is not touched. What it returns on each path is a
+piece of the formula. Before an answer is given, the formula and the program are held against each
+other at the edges, at powers of two and where a rounding may go either way.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.algebra.door import Interrupted, after, watched
-from farfield.theory.encodings.layouts import LEAST
-from farfield.theory.encodings.paths import (
+from farfield.theory.encodings.branches import (
     PATHS,
     PROBED,
     ROUNDING,
@@ -38,7 +37,8 @@ from farfield.theory.encodings.paths import (
     Raised,
     powers,
 )
-from farfield.theory.encodings.symbolic import (
+from farfield.theory.encodings.layouts import LEAST
+from farfield.theory.encodings.traced_values import (
     BUILTINS,
     LIBRARIES,
     MARK,

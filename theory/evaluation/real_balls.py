@@ -24,12 +24,12 @@ from farfield.theory.functions.balls import (
     NoValue,
     Undefined,
     Undetermined,
+    ball_sign,
     finite_at,
     floor_of,
     power_of,
     precision,
     rational,
-    sign_of,
     to_arb,
 )
 from farfield.theory.functions.nodes import Lookup, OpaqueRational, Root
@@ -129,7 +129,7 @@ class RealBalls(Arithmetic):
         if e in (S.true, S.false):
             return lambda: bool(e), ()
         if relation := BY_KIND.get(type(e)):
-            return lambda difference: sign_of(difference) in relation.signs, (e.lhs - e.rhs,)
+            return lambda difference: ball_sign(difference) in relation.signs, (e.lhs - e.rhs,)
         if isinstance(e, sympy.Not):
             return lambda holds: not holds, e.args
         build = next((f for kind, f in _DEFERRED if isinstance(e, kind)), None)

@@ -1,4 +1,4 @@
-"""Arrays of floats: a formula at many distances in one vectorised pass.
+"""Float64 tables: a formula at many distances in one vectorised pass, in NumPy or torch.
 
 `Arrays` evaluates on any namespace of the array API standard, so that NumPy and torch share the
 rules of the functions. `Floats` is NumPy's float64 twice: a second row, disturbed by each operation
@@ -257,7 +257,7 @@ class Floats(Arrays):
             return self._unknown()
         rule = functools.partial(record.array, self.xp)
         if record.node is sympy.sign:
-            sign, parts = self._sign(e.args[0])
+            sign, parts = self._sign_where_known(e.args[0])
             return lambda x: np.stack([sign(x)] * 2), parts
         if record.node is sympy.Heaviside:
             return lambda step: step, (e.rewrite(sympy.Piecewise),)
@@ -287,7 +287,7 @@ class Floats(Arrays):
             return self._rounded(e, self.log_sum), e.args
         if isinstance(e, Relational):
             relation = _RELATIONS[type(e)]
-            sign, parts = self._sign(e.lhs - e.rhs)
+            sign, parts = self._sign_where_known(e.lhs - e.rhs)
             return lambda x: _where_known(s := sign(x), relation(s, 0)), parts
         if type(e) in _LOGIC:
             return _LOGIC[type(e)], e.args
@@ -322,7 +322,7 @@ class Floats(Arrays):
 
     # -- jumps ------------------------------------------------------------------------------------
 
-    def _sign(self, e: Expr) -> Operation:
+    def _sign_where_known(self, e: Expr) -> Operation:
         """The sign of a part, exactly where it is a rational multiple of integers, as one row."""
 
         def sign(x: np.ndarray) -> np.ndarray:

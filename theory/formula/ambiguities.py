@@ -17,7 +17,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.formula.reading import GREEK, Reading, Token
 from farfield.theory.formula.vocabulary import CONSTANTS
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import spellings
+from farfield.theory.functions.record import SPELLINGS
 
 _LITERALS = {"x": (16, "a hexadecimal"), "o": (8, "an octal"), "b": (2, "a binary")}
 _OPEN = ("+", "-", "^", "**", "!")
@@ -44,7 +44,7 @@ def require_closed(p: Reading, base: Expr, column: int, begin: int) -> None:
     power = "".join(value for _, value, _ in exponent)
     joined = follows[1] if follows[0] == "op" and follows[1] != "(" else ""
     rest = after if joined else follows
-    called = rest[1] in spellings()
+    called = rest[1] in SPELLINGS
     last = rest[1] + ("(...)" if called else "...)" if rest[1] == "(" else "")
     product = f"{joined or '*'}{last}"
     p.fail(
@@ -83,7 +83,7 @@ def _divides(p: Reading, base: Expr, exponent: list[Token], after: Token) -> boo
 
 def _is_single(p: Reading, after: Token) -> bool:
     """Whether a number or a name follows that is no function with its argument."""
-    return after[0] == "number" or (after[0] == "name" and after[1] not in spellings())
+    return after[0] == "number" or (after[0] == "name" and after[1] not in SPELLINGS)
 
 
 def _goes_on(p: Reading, base: Expr, exponent: list[Token]) -> bool:
@@ -207,7 +207,7 @@ def require_factor(p: Reading, value: str, column: int) -> None:
 def require_group(p: Reading) -> None:
     """Refuse braces outside of LaTeX that are no exponent and no argument, as in `-{n/2}`."""
     before = p.tokens[p.position - 1] if p.position else ("op", "", 0)
-    if not p.latex and before[1] not in spellings():
+    if not p.latex and before[1] not in SPELLINGS:
         p.fail(p.column, _BRACES)
 
 

@@ -7,7 +7,7 @@ import re
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.reading import POSITIONS, canonical, spelled, uncommented
 from farfield.theory.formula.vocabulary import CALLED, RESERVED
-from farfield.theory.functions.record import spellings
+from farfield.theory.functions.record import SPELLINGS
 
 _NAME = r"[A-Za-z]\w*"
 _VALUE = r"-? ?[\d.]+(?: / \d+)?"
@@ -33,7 +33,7 @@ def parted(text: str) -> tuple[str, dict[str, str]]:
     plain = uncommented(text)
     if plain.strip().startswith("["):
         return text, {}
-    words = {*spellings(), *CALLED, *RESERVED}
+    words = {*SPELLINGS, *CALLED, *RESERVED}
     tokens = [(canonical(value), place) for _, value, place in spelled(plain, words)]
     depth = 0
     for k, (value, place) in enumerate(tokens):

@@ -11,7 +11,7 @@ from sympy import Basic, Expr, S
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.vocabulary import CONDITIONS
 from farfield.theory.functions.nodes import n, unevaluated
-from farfield.theory.relations import BY_SIGN
+from farfield.theory.relations import BY_SYMBOL
 
 _FAR = 10**12  # a distance beyond all pieces that people write
 ENDED = (
@@ -163,10 +163,10 @@ def _comparison(p: Reading) -> Basic:
         return inner
     left = p.sum()
     relations = []
-    while op := p.accept(*BY_SIGN):
+    while op := p.accept(*BY_SYMBOL):
         right = p.sum()
         easy = left.is_Rational and right.is_Rational
-        relations.append(BY_SIGN[op].kind(left, right, evaluate=bool(easy)))
+        relations.append(BY_SYMBOL[op].kind(left, right, evaluate=bool(easy)))
         left = right
     if not relations:
         p.fail(column, "expected a condition such as n < 16 or True")
@@ -198,7 +198,7 @@ def opened(p: Reading, start: int | None = None) -> bool:
     depth, compared, before = 1, False, ""
     for kind, value, _ in p.tokens[p.position if start is None else start :]:
         depth += (value == "(") - (value == ")")
-        compared |= value in BY_SIGN
+        compared |= value in BY_SYMBOL
         if depth == 1 and (
             value in ("&", "~", "and", "or", "not") or (value == "|" and before == ")" and compared)
         ):
@@ -206,6 +206,6 @@ def opened(p: Reading, start: int | None = None) -> bool:
         before = value
         if depth == 0 or (depth == 1 and value in (",", "if")):
             return False
-        if depth == 1 and (value in BY_SIGN or (kind == "name" and value in CONDITIONS)):
+        if depth == 1 and (value in BY_SYMBOL or (kind == "name" and value in CONDITIONS)):
             return True
     return False

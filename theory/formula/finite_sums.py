@@ -16,7 +16,7 @@ from farfield.theory.algebra import door
 from farfield.theory.formula.bounded_nodes import MAX_SUM_TERMS, steep
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.vocabulary import CONSTANTS
-from farfield.theory.functions.record import Refused, spellings
+from farfield.theory.functions.record import SPELLINGS, Refused
 
 
 def finite_sum(p: Reading, column: int, kind: str) -> Expr:
@@ -146,7 +146,7 @@ def _end_of_body(p: Reading, kind: str) -> int:
 def _index(p: Reading) -> str:
     """The name of the summation index."""
     token, index, where = p.next()
-    if token != "name" or index == "n" or index in spellings() or index in CONSTANTS:
+    if token != "name" or index == "n" or index in SPELLINGS or index in CONSTANTS:
         p.fail(where, "expected the name of the summation index")
     if index in p.bound:
         p.fail(where, f"{index} is the index of a sum around this one; take another name")

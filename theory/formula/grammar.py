@@ -37,7 +37,7 @@ from farfield.theory.algebra.door import after, unless
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest
-from farfield.theory.formula import ambiguities, conditions, finite_sums, typeset
+from farfield.theory.formula import ambiguities, conditions, finite_sums, latex
 from farfield.theory.formula.bounded_nodes import (
     MAX_DIGITS,
     MAX_LENGTH,
@@ -49,7 +49,7 @@ from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import GREEK, POSITIONS, Reading, positions_of
 from farfield.theory.formula.vocabulary import AMBIGUOUS, CALLED, CONSTANTS, SYNONYMS
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import Refused, Spelling, records, register, spellings
+from farfield.theory.functions.record import SPELLINGS, Refused, Spelling, records, register
 
 _CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
 _BOUNDS = ("clip", "clamp")
@@ -98,7 +98,7 @@ def to_the(p: Reading, column: int) -> Expr:
     begin = p.position
     exponent = p.nested(p.exponent)
     ambiguities.require_closed(p, S.Exp1, column, begin)
-    return p.build(column, spellings()["exp"].build, exponent)
+    return p.build(column, SPELLINGS["exp"].build, exponent)
 
 
 def power_of(p: Reading, value: str, column: int) -> Expr:
@@ -143,7 +143,7 @@ def names_argument(p: Reading) -> bool:
 
 def of_argument(p: Reading, value: str, column: int) -> Expr:
     """`log n`."""
-    spelling = spellings()[value]
+    spelling = SPELLINGS[value]
     if spelling.least > 1:
         p.fail(column, f"{value} takes {spelling.least} arguments; write {value}(...)")
     return p.build(column, spelling.build, _argument(p, value, column))
@@ -172,14 +172,14 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
 
 def _applied(p: Reading, value: str, column: int, args: list[Expr]) -> Expr:
     """A function with the arguments in the bracket that opens here, after those given."""
-    if value not in spellings() and value not in _BOUNDS:
+    if value not in SPELLINGS and value not in _BOUNDS:
         if base := re.fullmatch(r"(?:log)?_(\d+|[a-z])", value):
             p.fail(column, f"a logarithm to base {base[1]} is written log(...)/log({base[1]})")
         if len(value) == 1:
             p.fail(column, f"{value} is no function; write a product as {value}*(...)")
         if value in AMBIGUOUS:
             p.fail(column, f"{value} may mean {AMBIGUOUS[value]}; write which")
-        p.fail(column, f"unknown function {value!r}{_meant(value, spellings())}")
+        p.fail(column, f"unknown function {value!r}{_meant(value, SPELLINGS)}")
     p.expect("(")
     named: dict[str, Expr] = {}
     while not p.accept(")"):
@@ -197,7 +197,7 @@ def _applied(p: Reading, value: str, column: int, args: list[Expr]) -> Expr:
         return _clipped(p, value, column, args, named)
     if named:
         p.fail(column, f"{value} takes no argument {next(iter(named))!r} by name")
-    spelling = spellings()[value]
+    spelling = SPELLINGS[value]
     least, most = spelling.least, spelling.most
     if not least <= len(args) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
@@ -226,9 +226,9 @@ def _clipped(p: Reading, value: str, column: int, args: list[Expr], named: dict[
         ends.setdefault(key, end)
     clipped = args[0]
     if ends.get("min", S.NegativeInfinity) != S.NegativeInfinity:
-        clipped = p.build(column, spellings()["Max"].build, clipped, ends["min"])
+        clipped = p.build(column, SPELLINGS["Max"].build, clipped, ends["min"])
     if ends.get("max", S.Infinity) != S.Infinity:
-        clipped = p.build(column, spellings()["Min"].build, clipped, ends["max"])
+        clipped = p.build(column, SPELLINGS["Min"].build, clipped, ends["max"])
     return clipped
 
 
@@ -276,7 +276,7 @@ def _require_name(p: Reading, name: str, column: int) -> None:
             f"parameter: --assume {name}=positive",
         )
     function = name.removesuffix("n")
-    if function != name and len(function) > 1 and function in spellings():
+    if function != name and len(function) > 1 and function in SPELLINGS:
         p.fail(
             column,
             f"{name} may mean {function}(n), or a parameter; write {function}(n), or say that it "
@@ -394,12 +394,12 @@ class Parser(Reading):
                 factors.append(self.build(place, power, factor, S.NegativeOne))
             elif op == "%":
                 whole = self.build(column, sympy.Mul, *factors)
-                factors = [self.build(place, spellings()["Mod"].build, whole, factor)]
+                factors = [self.build(place, SPELLINGS["Mod"].build, whole, factor)]
             else:
                 factors.append(factor)
             if op == "//":
                 whole = self.build(column, sympy.Mul, *factors)
-                factors = [self.build(place, spellings()["floor"].build, whole)]
+                factors = [self.build(place, SPELLINGS["floor"].build, whole)]
         infinite = any(f in (S.Infinity, S.NegativeInfinity) for f in factors)
         if infinite and not all(f.is_number for f in factors):
             self.fail(column, "a product with infinity; write where(n > 64, -oo, 0) or the like")
@@ -448,7 +448,7 @@ class Parser(Reading):
     def exponent(self) -> Expr:
         """After `^`: in LaTeX a group or a single digit or letter."""
         if self.braces and self.begins("{"):
-            return typeset.group(self)
+            return latex.group(self)
         if self.braces and self.token[0] == "number" and len(self.token[1]) > 1:
             self.fail(self.column, "an exponent of several digits needs braces: ^{...}")
         return self.unary()
@@ -460,7 +460,7 @@ class Parser(Reading):
             if self.accept("!"):
                 if self.begins("!"):
                     self.fail(column, "!! may mean a double factorial, or (x!)!; write which")
-                value = self.build(column, spellings()["factorial"].build, value)
+                value = self.build(column, SPELLINGS["factorial"].build, value)
             elif self.begins("."):
                 value = method(self, value)
             else:
@@ -474,7 +474,7 @@ class Parser(Reading):
         if kind == "name":
             return self.name(value, column)
         if kind == "tex":
-            return typeset.cases(self, value, column)
+            return latex.cases(self, value, column)
         if value == "(":
             ambiguities.require_bracket(self, column)
             if conditions.opened(self):  # a comparison as a number, 1 where it holds
@@ -487,11 +487,11 @@ class Parser(Reading):
         if value == "{" and self.braces:
             self.position -= 1
             ambiguities.require_group(self)
-            return typeset.group(self)
+            return latex.group(self)
         if value == "|":
             inner = self.within_bars(self.sum)
             self.expect("|")
-            return self.build(column, spellings()["Abs"].build, inner)
+            return self.build(column, SPELLINGS["Abs"].build, inner)
         reason = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
         self.fail(column, f"{reason}; expected a number, a name, a function or a bracket")
 
@@ -513,11 +513,11 @@ class Parser(Reading):
             return n
         if value in self.bound or value in CONSTANTS:
             return self.bound[value] if value in self.bound else CONSTANTS[value]
-        if self.latex and (command := typeset.command(self, value, column)) is not None:
+        if self.latex and (command := latex.command(self, value, column)) is not None:
             return command
         if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \exp^{...}
             return to_the(self, column)
-        if value in spellings():
+        if value in SPELLINGS:
             if self.begins("^") or self.begins("**"):
                 return power_of(self, value, column)
             if value not in GREEK:
@@ -548,11 +548,11 @@ class Parser(Reading):
         """Whether a name before a bracket is a factor, `m(1 + n)`, and no function."""
         if value == self.distance or value in (*self.domains, *self.bound):
             return True
-        if value not in spellings():
+        if value not in SPELLINGS:
             ambiguities.require_factor(self, value, column)
         if value in CONSTANTS or (value == "beta" and not self._has_comma()):
             return True
-        if value in spellings() and value in GREEK and self.latex and value != "zeta":
+        if value in SPELLINGS and value in GREEK and self.latex and value != "zeta":
             self.fail(
                 column,
                 rf"\{value}( may mean \{value} times the bracket or a function; write "
@@ -560,7 +560,7 @@ class Parser(Reading):
             )
         base = str(re.match("[A-Za-z]*", value)[0])  # type: ignore[index]
         letter = len(base) == 1 and base not in _FUNCTION_LETTERS
-        return (letter or base in GREEK) and value not in spellings()
+        return (letter or base in GREEK) and value not in SPELLINGS
 
     def _has_comma(self) -> bool:
         """Whether the bracket that opens here has a comma of its own: then it holds arguments."""

@@ -11,7 +11,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import exact
 from farfield.theory.formula.reading import GREEK
 from farfield.theory.formula.vocabulary import RESERVED
-from farfield.theory.functions.record import spellings
+from farfield.theory.functions.record import SPELLINGS
 
 DOMAINS = {
     "positive": sympy.Interval.open(0, S.Infinity),
@@ -90,5 +90,5 @@ def check_name(name: str) -> None:
         )
     if name == "n":
         raise InputError("n is the distance and cannot be a parameter; choose another name")
-    if (name in spellings() and name not in GREEK) or name in RESERVED:
+    if (name in SPELLINGS and name not in GREEK) or name in RESERVED:
         raise InputError(f"{name!r} is the name of a function or constant, not of a parameter")

@@ -1,4 +1,4 @@
-r"""A text being read: its symbols, the nodes built so far, how deep they are nested.
+r"""Tokens of a text (`spelled`), and the state of their reading: columns, symbols, depth.
 
 People spell what the grammar reads in many ways: signs of print, LaTeX, prefixes of libraries.
 `spelled` cuts a text into tokens, each with the column where it begins in the given text. What only
@@ -18,7 +18,7 @@ from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_TOKENS, bounded
 from farfield.theory.formula.vocabulary import CALLED, RESERVED
-from farfield.theory.functions.record import Refused, spellings
+from farfield.theory.functions.record import SPELLINGS, Refused
 from farfield.theory.relations import SIX
 
 R = TypeVar("R")
@@ -87,7 +87,7 @@ _SIGNS = {
     "⋅": "*",
     "∗": "*",
     "÷": "/",
-    **{relation.shown: relation.sign for relation in SIX if not relation.shown.isascii()},
+    **{relation.shown: relation.symbol for relation in SIX if not relation.shown.isascii()},
     "⌊": "floor(",
     "⌋": ")",
     "⌈": "ceiling(",
@@ -107,7 +107,7 @@ _TEX_SIGNS = {
     "times": "*",
     "ast": "*",
     "div": "/",
-    **{relation.name.lower(): relation.sign for relation in SIX if relation.tex[0] == "\\"},
+    **{relation.name.lower(): relation.symbol for relation in SIX if relation.tex[0] == "\\"},
     "leq": "<=",
     "geq": ">=",
     "neq": "!=",
@@ -247,7 +247,7 @@ def canonical(name: str) -> str:
     ('r1', 'm_h', 'log_2')
     """
     match = re.fullmatch(r"([A-Za-z]+)_(\d+)", name)
-    return name if match is None or match[1] in ("e", "E", *spellings()) else match[1] + match[2]
+    return name if match is None or match[1] in ("e", "E", *SPELLINGS) else match[1] + match[2]
 
 
 def _lexer(patterns: Mapping[str, str]) -> re.Pattern[str]:
@@ -403,7 +403,7 @@ class Tokens:
         self.position = 0
         self.tokens: list[Token] = []
         written: dict[str, str] = {}
-        for kind, value, place in spelled(text, {*spellings(), *CALLED, *RESERVED}):
+        for kind, value, place in spelled(text, {*SPELLINGS, *CALLED, *RESERVED}):
             if kind == "bad":
                 hint = _HINTS.get(value, "")
                 self.fail(place, f"{quoted(value[:20])} is not part of a formula{hint}")

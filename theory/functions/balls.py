@@ -108,7 +108,7 @@ def real(name: str) -> Callable[[Ball], Ball]:
     return lambda x: finite_at(getattr(to_arb(x), name)(), x)
 
 
-def sign_of(x: Ball) -> int:
+def ball_sign(x: Ball) -> int:
     """-1, 0 or 1, where the ball decides."""
     if x > 0:
         return 1

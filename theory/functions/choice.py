@@ -11,7 +11,7 @@ from flint import fmpq
 from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.functions.balls import Ball, sign_of, to_arb
+from farfield.theory.functions.balls import Ball, ball_sign, to_arb
 from farfield.theory.functions.nodes import evaluated_if_small
 from farfield.theory.functions.record import Function
 
@@ -44,7 +44,7 @@ def _min_ball(*args: Ball) -> Ball:
 
 
 def _heaviside_ball(x: Ball, at_zero: Ball) -> Ball:
-    sign = sign_of(x)
+    sign = ball_sign(x)
     return at_zero if sign == 0 else fmpq((1 + sign) // 2)
 
 
@@ -127,7 +127,7 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.sign),
         total=True,
         branch=lambda decide, a: S(decide.sign(a)),
-        ball=lambda x: fmpq(sign_of(x)),
+        ball=lambda x: fmpq(ball_sign(x)),
         expansion=lambda t, e, a: t.of_constant(t.bounded_atom(S.NegativeOne, S.One, e)),
         array=lambda xp, x: xp.sign(x),
         lacks=NOT_ANALYTIC,

@@ -127,7 +127,8 @@ class Function:
 
 
 _RECORDS: dict[object, Function] = {}
-_SPELLINGS: dict[str, Spelling] = {}
+SPELLINGS: dict[str, Spelling] = {}
+"""All that the reader can build, by name."""
 
 
 def register(*entries: Function | Spelling) -> None:
@@ -135,9 +136,9 @@ def register(*entries: Function | Spelling) -> None:
     for entry in entries:
         spelled: tuple[Spelling, ...] = (entry,) if isinstance(entry, Spelling) else entry.spellings
         for spelling in spelled:
-            if spelling.name in _SPELLINGS:
+            if spelling.name in SPELLINGS:
                 raise TypeError(f"two functions are spelled {spelling.name!r}")
-            _SPELLINGS[spelling.name] = spelling
+            SPELLINGS[spelling.name] = spelling
         if isinstance(entry, Function):
             _RECORDS[entry.node] = entry
 
@@ -150,11 +151,6 @@ def record_of(node: object) -> Function | None:
 def records() -> tuple[Function, ...]:
     """All records."""
     return tuple(_RECORDS.values())
-
-
-def spellings() -> Mapping[str, Spelling]:
-    """All that the reader can build, by name."""
-    return _SPELLINGS
 
 
 # -- where a formula has a value -------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Transseries: how a function of the distance behaves as n -> oo, exactly."""
+"""The room of transseries: their arithmetic, the rules from formulas, the criterion, waves."""

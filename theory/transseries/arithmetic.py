@@ -1,4 +1,4 @@
-r"""Transseries at infinity: how a function of the distance behaves as n -> oo, exactly.
+r"""The classes `Transseries` and `Monomial`: sorted terms, their sums, products, log, exp, powers.
 
 The comparator of growth behind every verdict. No limit is ever computed. A function is written as
 a finite sum of comparable *monomials* with exact coefficients and a rigorous

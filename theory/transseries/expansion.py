@@ -1,4 +1,4 @@
-"""From an expression to its transseries at n -> oo: the arithmetic behind verdicts.
+"""The transseries of an expression: the rule of each node, limits, signs from some distance on.
 
 `transseries(e)` expands a SymPy expression. A function of an argument with a finite limit is
 expanded by its Taylor series there. At infinity and at singular points the rule of its record

@@ -1,4 +1,4 @@
-r"""The logarithmic scale: what the transseries of a bias says about its series.
+r"""The logarithmic scale 1, log n, log log n: the Bertrand test of a transseries, rung by rung.
 
 For `rho_0 = -p`, `l_1 = log n`, `l_2 = log log n`, ...: rung k looks at
 

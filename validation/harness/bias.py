@@ -28,8 +28,8 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
-from farfield.theory.encodings.calls import ways_of_two
-from farfield.theory.encodings.modules import built, load
+from farfield.theory.encodings.python_files import built, load
+from farfield.theory.encodings.sampling import ways_of_two
 from farfield.theory.evaluation.vectorised import Arrays, Lacking, require_memory
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.encodings.modules import handed
+from farfield.theory.encodings.python_files import handed
 from farfield.validation.harness.own import Own, own
 from farfield.validation.harness.settings import Induction, Run
 
@@ -133,7 +133,7 @@ def read_text(text: str | os.PathLike[str] | None = None) -> Text:
     """
     if text in (None, DOCUMENTATION):
         return _builtin(text == DOCUMENTATION)
-    path = Path(str(text)).expanduser()
+    path = Path(os.path.expanduser(str(text)))
     refuse(
         str(text).startswith("builtin:"),
         f"text {str(text)!r:.300} is not built in; accepted: {DOCUMENTATION}",

@@ -32,7 +32,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.encodings.modules import load
+from farfield.theory.encodings.python_files import load
 from farfield.theory.files import write
 from farfield.validation.harness.attention import flushed
 from farfield.validation.harness.data import NOT_ASKED, Data

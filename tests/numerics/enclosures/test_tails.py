@@ -6,6 +6,7 @@ import pytest
 import sympy
 from flint import acb, arb, fmpq
 
+from farfield.numerics.enclosures.logarithm import in_logarithm
 from farfield.numerics.enclosures.tails import (
     UNIT,
     HalfLine,
@@ -21,6 +22,7 @@ from farfield.numerics.enclosures.tails import (
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.functions.balls import precision
+from farfield.theory.functions.elementary import log1p
 from farfield.theory.values import enclose
 
 S = sympy.Symbol("s", positive=True)
@@ -117,6 +119,20 @@ def test_the_leading_term_and_what_has_none():
     nothing = tail_enclosure(S - S * (S + 1) / S + 1, S, variable(12))
     with pytest.raises(Unproved, match="no leading term"):
         nothing.factored()
+
+
+@pytest.mark.parametrize(
+    ("formula", "expanded"),
+    [
+        ("2*x*log(x)**2", "s + 2*log(s) + log(2)"),
+        ("6*x**2*log(x) + 2*x", "2*s + log(s) + log(2) + log(3) + log1p(exp(-s)/(3*s))"),
+        ("(x + x*log(x)**2)**3", "3*(s + 2*log(s) + log1p(s**-2))"),
+    ],
+)
+def test_the_logarithm_of_a_sum_is_led_by_its_largest_term(formula, expanded):
+    x, names = sympy.Symbol("x", positive=True), {"s": S, "log1p": log1p}
+    found = in_logarithm(sympy.log(sympy.sympify(formula, {"x": x})), x, S)
+    assert sympy.expand(found - sympy.sympify(expanded, names)) == 0
 
 
 def test_a_function_without_bounds_is_named():

@@ -20,7 +20,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
-from farfield.theory.certificates.writer import statement
+from farfield.theory.certificates.source import statement
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.functions.nodes import n
 

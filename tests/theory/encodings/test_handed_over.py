@@ -184,7 +184,7 @@ def test_a_function_that_does_not_end_ends_at_the_budget(monkeypatch):
             n = n + 0 * n
         return n
 
-    monkeypatch.setattr("farfield.theory.encodings.calls.CALL_S", 0.5)
+    monkeypatch.setattr("farfield.theory.encodings.sampling.CALL_S", 0.5)
     monkeypatch.setattr("farfield.theory.encodings.tracing.TRACE_S", 0.5)
     with pytest.raises(InputError, match="did not end within"):
         encoding(turning)
@@ -199,7 +199,7 @@ def test_a_function_that_gives_a_million_numbers_is_refused_in_a_line():
 
 
 def test_a_slow_function_that_is_not_called_often_enough_says_nothing(monkeypatch):
-    monkeypatch.setattr("farfield.theory.encodings.calls.ALL_S", -1.0)
+    monkeypatch.setattr("farfield.theory.encodings.sampling.ALL_S", -1.0)
     with pytest.raises(InputError, match="up to distance 0 it took"):
         inspect_bias(lambda n: float(str(n)) if int(n) else 0.0)
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings.modules import load
+from farfield.theory.encodings.python_files import load
 
 DATACLASS = """
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 from farfield import check_convergence, encoding
 from farfield import theoretical_receptive_field as trf
 from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings.modules import load
+from farfield.theory.encodings.python_files import load
 
 sys.path.insert(0, str(Path(__file__).parent))
 from programs import KINDS, program

@@ -8,7 +8,7 @@ import pytest
 
 import farfield
 from farfield import check_convergence, encoding
-from farfield.theory import skipped
+from farfield.theory import first_terms
 from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError
@@ -125,15 +125,17 @@ def test_a_table_keeps_its_budget(text):
 )
 def test_the_search_of_undefined_terms_is_that_of_each_distance(text):
     p = read(text)
-    each = [t for t in range(skipped.MOST_TERMS) if not skipped._has_value(p, t)]
+    each = [t for t in range(first_terms.MOST_TERMS) if not first_terms._has_value(p, t)]
     fine = next(
-        (t for t in range(skipped.MOST_TERMS - 64) if not {*range(t, t + 64)} & {*each}), None
+        (t for t in range(first_terms.MOST_TERMS - 64) if not {*range(t, t + 64)} & {*each}), None
     )
-    if fine is not None and {*range(fine + 63, skipped.MOST_TERMS, skipped.APART)} & {*each}:
+    if fine is not None and {*range(fine + 63, first_terms.MOST_TERMS, first_terms.APART)} & {
+        *each
+    }:
         fine = None
-    last = skipped.MOST_TERMS if fine is None else fine
+    last = first_terms.MOST_TERMS if fine is None else fine
     right = [t for t in each if t < last]
     while fine is None and right and right[-1] == last - 1:
         last = right.pop()
-    terms = skipped.skipped_terms(p)
+    terms = first_terms.skipped_terms(p)
     assert terms[: len(right)] == tuple(right) and {*terms} <= {*each}  # balls may see farther

@@ -14,10 +14,10 @@ import sympy
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.construction import named
-from farfield.theory.encodings.symbolic import _SAME, FUNCTIONS
+from farfield.theory.encodings.traced_values import _SAME, FUNCTIONS
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.sympy_expressions import as_expression
-from farfield.theory.functions.record import spellings
+from farfield.theory.functions.record import SPELLINGS
 
 WRITTEN = r"""
 -log1p(n)  ->  -log(1+n)
@@ -277,13 +277,13 @@ def test_no_argument_by_name_is_dropped(seed: int) -> None:
     """Every function that is traced, as NumPy's, torch's and a method, with a name at random: it is
     refused, or the bias is what the library computes."""
     torch, rng = pytest.importorskip("torch"), np.random.default_rng(seed)
-    named = sorted({*spellings(), *FUNCTIONS, *_SAME, "rsub"})
+    named = sorted({*SPELLINGS, *FUNCTIONS, *_SAME, "rsub"})
     at, refused, kept = np.arange(1.0, 9.0), 0, 0
     for name in named:
         ours = [getattr(place, name, None) for place in (np, torch, torch.nn.functional)]
         for call in (*filter(callable, ours), None):
             key, value = KEYWORDS[rng.integers(len(KEYWORDS))]
-            more = (2.0,) * (spellings()[name].least - 1 if name in spellings() else 0)
+            more = (2.0,) * (SPELLINGS[name].least - 1 if name in SPELLINGS else 0)
 
             def f(n: Any, call: Any = call, more: Any = more, name: str = name) -> Any:
                 how = {key: value}  # noqa: B023
@@ -335,7 +335,7 @@ def test_a_function_that_does_not_end_is_left() -> None:
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(InputError, match="did not end within"),
     ):
-        patch.setattr("farfield.theory.encodings.calls.CALL_S", 0.2)
+        patch.setattr("farfield.theory.encodings.sampling.CALL_S", 0.2)
         encoding(turning)
 
 

@@ -36,8 +36,10 @@ RECORD = Function(
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
     monkeypatch.setattr(record, "_RECORDS", {**record._RECORDS})
-    monkeypatch.setattr(record, "_SPELLINGS", {**record._SPELLINGS})
     register(RECORD)
+    yield
+    for name in RECORD.names:
+        del record.SPELLINGS[name]
 
 
 BIAS, SAME = "-2*log(n+1)*verhulst(n+1)", "-2*log(n+1)/(1+exp(-n-1))"

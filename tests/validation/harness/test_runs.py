@@ -465,6 +465,12 @@ class Copy:
         targets[:, -1] = tokens[:, -1]
         return tokens, targets
 
+class Empty(Copy):
+    vocabulary = 0
+
+class One(Copy):
+    vocabulary = 1
+
 class Wide(Copy):
     vocabulary = 3
 
@@ -504,13 +510,15 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(asked, tmp_path):
     assert job_of(own.but(optimizer="adamw")).key != key
     path.write_text(OUTSIDE.replace("momentum=0.9", "momentum=0.8"))
     assert job_of(own).key != key
+    assert job_of(own.but(task=f"{path}:One")).data.vocabulary == 1
     for wrong, said in (
         ({"task": f"{path}:Wide"}, "numbers from 0 to 2"),
+        ({"task": f"{path}:Empty"}, "Empty has the vocabulary 0; accepted: Class"),
         ({"task": f"{path}:first_token"}, "accepted: Class"),
         ({"optimizer": "sgd"}, "optimizer"),
         (
             {"measure": {"protocols": [f"{path}:none"]}},
-            "has no 'none'; it holds Copy, Wide, first_t",
+            "has no 'none'; it holds Copy, Empty, One, Wi",
         ),
     ):
         with pytest.raises(InputError, match=said):

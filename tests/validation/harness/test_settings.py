@@ -1,5 +1,8 @@
 """Settings, presets and plans: each wrong one is a line with its place; keys forget names alone."""
 
+import typing
+from pathlib import Path
+
 import pytest
 
 from farfield.theory.answers.errors import InputError
@@ -146,3 +149,34 @@ def test_a_layer_is_one_record_however_it_is_written(written, meant):
     assert facts == others
     again = Run.model_validate_json(each[0].model_dump_json())
     assert again == each[0] and facts_of(understood(again)) == facts
+
+
+POWERS = {10**12: "10^12", 2**63: "2^63"}
+
+
+def told(field):
+    """The range of a field as the documentation writes it."""
+    kinds = [*map(typing.get_args, (field.annotation, *typing.get_args(field.annotation)))]
+    if words := [x for kind in kinds for x in kind if isinstance(x, str)]:
+        return ", ".join(dict.fromkeys(words))
+    every = [*field.metadata, *(m for k in kinds for x in k for m in getattr(x, "metadata", ()))]
+    names = ("ge", "gt", "le", "lt")
+    limits = {k: getattr(m, k) for m in every for k in names if hasattr(m, k)}
+    shown = {k: POWERS.get(v, v) for k, v in limits.items()}
+    words = {"gt": "above", "ge": "from", "le": "to", "lt": "to below"}
+    said = " ".join(f"{words[k]} {shown[k]}" for k in words if k in shown)
+    return said.removeprefix("from ") if {"le", "lt"} & {*shown} else said
+
+
+def test_the_documentation_has_each_field_with_its_default_and_range():
+    page = (Path(__file__).parents[3] / "docs" / "scaling.md").read_text(encoding="utf-8")
+    lines = page.partition("| field |")[2].partition("\n\n")[0].splitlines()
+    cells = [line.split("|") for line in lines[2:]]
+    table = {cell[1].strip(" `"): [x.strip() for x in cell[2:4]] for cell in cells}
+    others = ["encoding", "measure", "label`, `family`, `preset"]
+    for name, field in Run.model_fields.items():
+        if name not in "".join(others):
+            usual = "none" if field.default is None else str(field.default)
+            limits = "" if name in ("text", "task") else told(field)
+            assert table.pop(name) == [usual, limits], name
+    assert [*table] == others

@@ -386,6 +386,8 @@ BAD = {
     "long": ({"model_type": "llama", "max_position_embeddings": 10**400}, "accepted: at most 9"),
     "scaled": ({"model_type": "llama", "rope_scaling": "yarn"}, "rope_scaling 'yarn'; accepted"),
     "broad": ({"model_type": "llama", "hidden_size": 10**11}, "hidden_size 1000.*at most 16777216"),
+    "texts": ({"model_type": "llama", "text_config": "x"}, "text_config 'x'; accepted: a table"),
+    "classes": ({"model_type": "xyz", "architectures": 5}, "architectures 5; accepted: a list"),
     "typeless": ({"hidden_size": 4}, "names no model_type"),
     "split": ({"model_type": "mistral"}, "tensor-parallel 5 with 32 heads"),
 }
@@ -415,6 +417,8 @@ def test_what_is_no_folder_of_a_model_is_named(tmp_path):
         (tmp_path / "empty", "has no config.json"),
         (tmp_path / "gone", "does not exist; accepted"),
         (tmp_path / "plian", f"does not exist; did you mean '{tmp_path / 'plain'}'.*accepted"),
+        (file.with_name("config.jsn"), f"does not exist; did you mean '{file}'.*accepted"),
+        ("~no such user/x", "does not exist; accepted"),
     ):
         with pytest.raises(InputError, match=message.replace("\\", ".")):
             describe(place)

@@ -1,8 +1,8 @@
-"""A path of a program: the distances on which it takes the same branches.
+"""The branches of a program that is traced: on which distances each comparison has which answer.
 
-A path is a set of distances, an interval with residue classes. Where a comparison is true on a
-part of them only, the path keeps the part with the smallest distance, and the rest waits for a run
-of its own. The set is the condition of the path, and a path without a distance never starts.
+A path is a set of distances, an interval with residue classes. Where a comparison is true on a part
+of them only, the path keeps the part with the smallest distance. The others wait for a run of their
+own. The set is the condition of the path, and a path without a distance never starts.
 
 Beside each expression goes the program's own value: every operation is written on a tape, which is
 played at single distances in the program's own arithmetic. The expression says where an answer can
@@ -25,7 +25,7 @@ from sympy import Basic, Expr, S
 
 from farfield.theory.answers.notation import listed
 from farfield.theory.functions.nodes import n
-from farfield.theory.relations import BY_SIGN, OrderRelation
+from farfield.theory.relations import BY_SYMBOL, OrderRelation
 
 PATHS, OPERATIONS, PERIOD, SHORT = 64, 10_000, 1 << 14, 512
 PROBED = 2**20
@@ -174,9 +174,9 @@ class Path:
             return answer
         if (period := _period(difference)) is not None:
             return self._by_residues(test, answer, period)
-        if relation.sign in ("==", "!=") and not difference.is_polynomial(n):
-            apart = any(self.decide(BY_SIGN[s], difference, left, right) for s in "<>")
-            return apart == (relation.sign == "!=")
+        if relation.symbol in ("==", "!=") and not difference.is_polynomial(n):
+            apart = any(self.decide(BY_SYMBOL[s], difference, left, right) for s in "<>")
+            return apart == (relation.symbol == "!=")
         edge = self._edge(difference, test, answer, first)
         if edge is not None:
             self.keep(

@@ -1,4 +1,4 @@
-"""Which family values by distance belong to: a formula that agrees with all of them to rounding.
+"""The family that a table resembles: ALiBi, KERPLE, a window, T5, fitted to agree to rounding.
 
 A mask is split off first (a window, a stride, both). The rest is fitted by each shape in turn, with
 the fewest digits of its numbers that agree with every value. Nothing that agrees less is a fit.
@@ -16,7 +16,7 @@ import numpy as np
 import sympy
 from sympy import Basic, Expr, Rational, S
 
-from farfield.theory.encodings.formulas import t5_bucket_starts
+from farfield.theory.encodings.catalogue_formulas import t5_bucket_starts
 from farfield.theory.functions.nodes import Lookup, n
 
 MASKED = -1e4
@@ -146,10 +146,13 @@ def fitted(distances: np.ndarray, values: np.ndarray, kind: str, scale: float = 
 
 
 def _mask(distances: np.ndarray, seen: np.ndarray) -> tuple[Basic, str] | None:
-    """The condition under which a key is seen, in words too."""
+    """The condition under which a key is seen, in words too; None where no shape has it."""
     if seen.all():
         return S.true, ""
-    width = int(distances[np.argmin(seen)])
+    place = int(np.argmin(seen))
+    width = int(distances[place])
+    if place and distances[place - 1] != width - 1:
+        return None  # the edge lies between distances that were not asked
     inside = n < width
     if np.array_equal(seen, distances < width):
         return inside, f"a window of {width} keys"

@@ -1,4 +1,4 @@
-"""Expansions of the parts of a formula by the engine's operations, asserted one by one.
+"""The tactics that prove an expansion: each part of a formula is asserted with its leading terms.
 
 An expansion is the engine's own `Transseries`. Each operation is one of `transseries.arithmetic`,
 which the decision uses, too. Its result is asserted in the prover's notation. The prover's tactic
@@ -127,7 +127,7 @@ class Expander:
             self.expands(self.function(f), g)
         return g
 
-    def sign_of(self, f: Form) -> int:
+    def form_sign(self, f: Form) -> int:
         """The sign of a part for all large n; leading terms that are 0 are left out.
 
         Raises:
@@ -142,7 +142,7 @@ class Expander:
 
     def lead(self, f: Form) -> int:
         """The same of a part that may not be 0."""
-        if s := self.sign_of(f):
+        if s := self.form_sign(f):
             return s
         raise NoCertificate(f"{beginning(f.expr)} is 0 from some point on")
 
@@ -206,7 +206,7 @@ class Expander:
         base, *real = f.args
         if real and not real[0].constant:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
-        if f.op in ("power", "power0") and self.sign_of(base) == 0:
+        if f.op in ("power", "power0") and self.form_sign(base) == 0:
             return Transseries(self.context)
         r = real[0].expr if real else (S.NegativeOne if f.op == "inv" else f.expr.exp)
         c, m, delta = self._factored(base, f if real else None)
@@ -263,7 +263,7 @@ class Expander:
             parts = map(self.decide, sorted(c.args, key=lambda a: not a.expr.has(n)))
             return all(parts) if c.op == "and" else any(parts)
         low, high = c.args
-        s = self.sign_of(_difference(high, low))
+        s = self.form_sign(_difference(high, low))
         if s < 0:
             low, high = high, low
             self.lead(_difference(high, low))

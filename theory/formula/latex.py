@@ -1,4 +1,4 @@
-"""What LaTeX writes otherwise: groups in braces, fractions, roots, cases."""
+"""The grammar of LaTeX as input: groups in braces, fractions, roots, cases."""
 
 from __future__ import annotations
 

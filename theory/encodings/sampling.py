@@ -1,4 +1,4 @@
-"""A user's object as formulas or as values: it is followed, else called on a grid of positions.
+"""How a user's function, module or array is called on positions, and the values that come back.
 
 A function of the distance, of `(q, k)`, of a score with its positions is followed first
 (`tracing`). What cannot be followed is called in the ways that it may be meant: on positions, as
@@ -18,7 +18,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, TypeVar
@@ -29,9 +29,9 @@ from sympy import Expr
 
 from farfield.theory.algebra.door import Interrupted, watched
 from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.encodings.branches import PROBED, powers
+from farfield.theory.encodings.families import MASKED, shortest_decimal
 from farfield.theory.encodings.layouts import floats, layout
-from farfield.theory.encodings.paths import PROBED, powers
-from farfield.theory.encodings.recognition import MASKED, shortest_decimal
 from farfield.theory.encodings.tracing import Untraced, traced
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
@@ -55,7 +55,7 @@ Subject = Callable[..., object]
 
 
 @dataclass(frozen=True)
-class Row:
+class QueryRow:
     """The keys of one query: their distances, negative after the query, and the biases there, of
     shape (heads, distances)."""
 
@@ -98,7 +98,7 @@ class Sample:
     content: str = ""
     why: str = ""
     ends: str = ""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[QueryRow, ...] = ()
     twice: bool = True
 
     @property
@@ -410,7 +410,8 @@ def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sam
         return _with_edges(sample, at)
     each = [distances[: 2**k] for k in range(4, 13) if 2**k <= size]
     rows = [
-        Row(len(d) - 1, d, _table(_called(f, how, given[: len(d)]), d, how).values) for d in each
+        QueryRow(len(d) - 1, d, _table(_called(f, how, given[: len(d)]), d, how).values)
+        for d in each
     ]
     return _of_rows(rows, how, sample.kind)
 
@@ -442,7 +443,7 @@ def _between(
     return whole[order], np.concatenate([values, np.stack([*added.values()], axis=1)], 1)[:, order]
 
 
-def _of_rows(rows: list[Row], how: str, kind: str, **seen: Any) -> Sample:
+def _of_rows(rows: list[QueryRow], how: str, kind: str, **seen: Any) -> Sample:
     """Rows of several lengths, the longest of which is compared with the others."""
     longest = max(rows, key=lambda row: row.query)
     order = np.argsort(longest.distances)[np.sort(longest.distances) >= 0]
@@ -451,10 +452,10 @@ def _of_rows(rows: list[Row], how: str, kind: str, **seen: Any) -> Sample:
     return Sample(distances, values, how, kind, rows=several, **seen)
 
 
-def _of_matrix(queries: np.ndarray, values: np.ndarray) -> list[Row]:
+def _of_matrix(queries: np.ndarray, values: np.ndarray) -> list[QueryRow]:
     """Rows of queries, all with the keys 0, 1, ...; values of shape (heads, queries, keys)."""
     keys = np.arange(values.shape[2])
-    return [Row(int(q), q - keys, values[:, place]) for place, q in enumerate(queries)]
+    return [QueryRow(int(q), q - keys, values[:, place]) for place, q in enumerate(queries)]
 
 
 def _table(result: object, distances: np.ndarray, how: str) -> Sample:
@@ -627,10 +628,13 @@ def _each_head(
         return first
     if not heads and _head_count(f) is None and len(samples) > 1:
         how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+    edges = reduce(np.union1d, (one.distances for one in samples))
+    if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
+        each = range(len(samples))
+        samples = [_one_head(f, order, how, queries, keys, h, call, edges) for h in each]
     common = reduce(np.intersect1d, (one.distances for one in samples))
-    rows = zip(
-        *(one.rows for one in samples), strict=False
-    )  # the far ones last, where all have them
+    # the far rows come last, and are kept where all heads have them
+    rows = zip(*(one.rows for one in samples), strict=False)
     return replace(
         first,
         distances=common,
@@ -641,9 +645,17 @@ def _each_head(
 
 
 def _one_head(
-    f: Subject, order: str, how: str, queries: np.ndarray, keys: np.ndarray, h: int, call: Call
+    f: Subject,
+    order: str,
+    how: str,
+    queries: np.ndarray,
+    keys: np.ndarray,
+    h: int,
+    call: Call,
+    edges: Sequence[float] | np.ndarray = (),
 ) -> Sample:
-    """The values of a head, near and at far queries, and what of the score they depend on."""
+    """The values of a head, near and at far queries, and what of the score they depend on; `edges`
+    are further distances."""
     nothing = np.zeros(1)
     q, k = queries[:, None], keys[None, :]
     values, kind = call(f, order, how, h, q, k, nothing)
@@ -661,12 +673,12 @@ def _one_head(
 
     try:
         far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
-        distances = np.unique([*FAR, size - 1])
+        distances = np.unique([*FAR, size - 1, *(d for d in edges if d >= size)])
         distances, beyond = _between(
             distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0]
         )
         rows = [
-            Row(int(q), apart[apart <= q], one[:, apart <= q])
+            QueryRow(int(q), apart[apart <= q], one[:, apart <= q])
             for q, one in zip(
                 at[:, 0], np.moveaxis(far.reshape(-1, *far.shape[-2:]), 1, 0), strict=True
             )

@@ -1,4 +1,4 @@
-"""From the steps of a decision to the sentences that prove it: rungs, and terms that are 0."""
+"""The tactics that prove one case of a verdict: rungs of the scale climbed, terms that are 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flint import fmpq
 from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import facts_of
-from farfield.theory.certificates.expansions import Expander
+from farfield.theory.certificates.expansion_proofs import Expander
 from farfield.theory.certificates.prover_forms import Form, NoCertificate
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.decision.cells import Constraint, known_signs, possible

@@ -1,4 +1,4 @@
-"""Values that depend on the distance: an expression in it, and the program's own value.
+"""What a traced program computes with: symbolic numbers, and `math`, NumPy and torch for them.
 
 While a function runs, versions that take such values replace `math`, `numpy`, `torch` and a few
 builtins. Each operation and function is one row: how the expression is made, and what the program
@@ -22,11 +22,11 @@ import numpy as np
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.encodings.branches import ROUNDING, NotTraced, Path, Slot
+from farfield.theory.encodings.families import shortest_decimal
 from farfield.theory.encodings.layouts import LEAST
-from farfield.theory.encodings.paths import ROUNDING, NotTraced, Path, Slot
-from farfield.theory.encodings.recognition import shortest_decimal
 from farfield.theory.functions.nodes import n
-from farfield.theory.relations import BY_SIGN, SIX
+from farfield.theory.relations import BY_SYMBOL, SIX
 
 MARK = "__traced__"
 """A name in the globals of a program that is followed."""
@@ -132,16 +132,16 @@ def _exact(value: Any, kind: str, path: Path) -> Expr:
     )
 
 
-def compared(sign: str, a: Any, b: Any) -> bool:
+def compared(symbol: str, a: Any, b: Any) -> bool:
     """Whether a relation holds on the path, which keeps the distances with this answer."""
     path = a.path if isinstance(a, Symbolic) else b.path
     left, right = lifted(a, path), lifted(b, path)
     if not any(isinstance(x.slot, Slot) for x in (left, right)):
-        return bool(BY_SIGN[sign].holds(left.slot, right.slot))
+        return bool(BY_SYMBOL[symbol].holds(left.slot, right.slot))
     difference = _added(path, left.expr, -right.expr)
     if difference is S.NaN:  # of two infinite values
-        return bool(BY_SIGN[sign].holds(left.expr, right.expr))
-    return path.decide(BY_SIGN[sign], difference, left.slot, right.slot)
+        return bool(BY_SYMBOL[symbol].holds(left.expr, right.expr))
+    return path.decide(BY_SYMBOL[symbol], difference, left.slot, right.slot)
 
 
 class Condition(Symbolic):
@@ -278,7 +278,7 @@ for _relation in SIX:
     setattr(
         Symbolic,
         f"__{_relation.name.lower()}__",
-        lambda a, b, sign=_relation.sign: Condition(lambda: compared(sign, a, b), a.path),
+        lambda a, b, symbol=_relation.symbol: Condition(lambda: compared(symbol, a, b), a.path),
     )
 _ALONE: dict[str, Callable[..., Any]] = {
     "neg": lambda a: applied(lambda p, e: -e, operator.neg, a.path, a),
@@ -301,12 +301,12 @@ def _row(make: Callable[..., Expr], call: Callable[..., Any]) -> Callable[..., A
     return lambda path, *args, **options: applied(make, call, path, *args)
 
 
-def _least(sign: str) -> Callable[..., Any]:
+def _least(symbol: str) -> Callable[..., Any]:
     def choose(path: Path, *args: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Symbolic):
             raise NotTraced("the least or largest of all distances")
         each = args if len(args) > 1 else tuple(args[0])
-        return functools.reduce(lambda x, y: y if compared(sign, y, x) else x, each)
+        return functools.reduce(lambda x, y: y if compared(symbol, y, x) else x, each)
 
     return choose
 
@@ -420,12 +420,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     },
     **{name: _row(*OPERATORS[of]) for name, of in _OF_OPERATORS.items()},
     **{
-        r.ufunc: lambda path, a, b, sign=r.sign, **_: Condition(lambda: compared(sign, a, b), path)
+        r.ufunc: lambda path, a, b, symbol=r.symbol, **_: Condition(
+            lambda: compared(symbol, a, b), path
+        )
         for r in SIX
     },
     **{
-        r.name.lower(): lambda path, a, b, sign=r.sign: Condition(
-            lambda: compared(sign, a, b), path
+        r.name.lower(): lambda path, a, b, symbol=r.symbol: Condition(
+            lambda: compared(symbol, a, b), path
         )
         for r in SIX
     },

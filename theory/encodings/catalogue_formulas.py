@@ -1,4 +1,4 @@
-"""Formulas and head values of the catalogue that take more than one line."""
+"""Formulas of ALiBi, Sandwich, T5 and of the surrogates of RoPE and xPos, with values a head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first terms of an exp-series: which are undefined or infinite; tables without them."""
+"""The first terms of an exp-series that have no value and are skipped; tables without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source of a certificate: what it says in words, the bias, one theorem a case, the verdict.
+"""The text of a Rocq file: its first comment, the definition of the bias, statements, theorems.
 
 (** The exp-series of p(n) = -r1*log(n*r2 + 1)
     for r1 positive; r2 positive
@@ -21,6 +21,7 @@ import sympy
 from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra.exceptions import Undecided
+from farfield.theory.certificates.case_proofs import GuardedBias, braced, proof
 from farfield.theory.certificates.prover_forms import (
     NoCertificate,
     condition_form,
@@ -28,7 +29,6 @@ from farfield.theory.certificates.prover_forms import (
     form,
 )
 from farfield.theory.certificates.totality import has_values, total
-from farfield.theory.certificates.verdicts import GuardedBias, braced, proof
 from farfield.theory.decision.cells import Leaf, Tree, domain_constraints, leaves
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
