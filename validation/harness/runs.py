@@ -128,20 +128,22 @@ class Job(NamedTuple):
         return asked.but(lengths=lengths, **rows)
 
     @property
+    def outside(self) -> dict[str, Own]:
+        """The task and the optimiser that are the user's own."""
+        named = {"task": self.run.task, "optimizer": self.run.optimizer}
+        return {k: own(v) for k, v in named.items() if isinstance(v, str) and ".py:" in v}
+
+    @property
     def facts(self) -> dict[str, JsonValue]:
         """What the settings name from outside, the encoding apart, by what it is."""
-        named = {"task": self.run.task, "optimizer": self.run.optimizer}
-        codes = {k: v for k, v in named.items() if isinstance(v, str) and ".py:" in v}
-        facts = {name: own(spec).sha256 for name, spec in codes.items()}
-        return {"data": self.data.sha256, "vocabulary": self.data.vocabulary, **facts}
+        codes = {name: code.sha256 for name, code in self.outside.items()}
+        return {"data": self.data.sha256, "vocabulary": self.data.vocabulary, **codes}
 
     @property
     def codes(self) -> list[Own]:
         """The user's own code that it runs."""
-        asked = (self.run.optimizer, self.run.task, *self.run.measure.protocols)
-        specs = [spec for spec in asked if isinstance(spec, str) and ".py:" in spec]
-        biases = [layer.bias for layer in self.model.layers]
-        return [*(bias for bias in biases if isinstance(bias, Own)), *map(own, specs)]
+        biases = (layer.bias for layer in self.model.layers if isinstance(layer.bias, Own))
+        return [*biases, *self.outside.values(), *map(own, self.run.measure.protocols)]
 
     @property
     def masks(self) -> list[Mask]:

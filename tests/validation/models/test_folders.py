@@ -386,6 +386,8 @@ BAD = {
     "long": ({"model_type": "llama", "max_position_embeddings": 10**400}, "accepted: at most 9"),
     "scaled": ({"model_type": "llama", "rope_scaling": "yarn"}, "rope_scaling 'yarn'; accepted"),
     "broad": ({"model_type": "llama", "hidden_size": 10**11}, "hidden_size 1000.*at most 16777216"),
+    "texts": ({"model_type": "llama", "text_config": "x"}, "text_config 'x'; accepted: a table"),
+    "classes": ({"model_type": "xyz", "architectures": 5}, "architectures 5; accepted: a list"),
     "typeless": ({"hidden_size": 4}, "names no model_type"),
     "split": ({"model_type": "mistral"}, "tensor-parallel 5 with 32 heads"),
 }
