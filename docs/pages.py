@@ -506,9 +506,8 @@ def leveled_captions(app: Any, page: str, template: str, context: Any, doctree: 
 
 def essay_is_current(app: Any) -> None:
     """Warn where the committed essay is not what farfield computes now."""
+    from essay import essay
     from sphinx.util.logging import getLogger
-
-    from farfield.figures.essay import essay
 
     if (Path(app.srcdir) / ESSAY).read_text(encoding="utf-8") != essay():
         getLogger(__name__).warning("%s is out of date: python docs/picture.py", ESSAY)
