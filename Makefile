@@ -68,7 +68,7 @@ out/sm90/installed:  # the CUDA build of the torch of $(VENV), several GB
 	touch $@
 
 docs: install $(VENV)/documented  ## the documentation: its examples and scripts run, no warning, its search finds
-	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py
+	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py docs/essay.py
 	test -e docs/_build/whole || rm -rf docs/_build docs/examples  # parts of a build that was stopped
 	rm -f docs/_build/whole
 	touch docs/*.md  # entries of the index are kept of those pages alone that a build reads

@@ -506,9 +506,8 @@ def leveled_captions(app: Any, page: str, template: str, context: Any, doctree: 
 
 def essay_is_current(app: Any) -> None:
     """Warn where the committed essay is not what farfield computes now."""
+    from essay import essay
     from sphinx.util.logging import getLogger
-
-    from farfield.figures.essay import essay
 
     if (Path(app.srcdir) / ESSAY).read_text(encoding="utf-8") != essay():
         getLogger(__name__).warning("%s is out of date: python docs/picture.py", ESSAY)
@@ -527,6 +526,7 @@ REACHABLE = {
     '<aside class="sidebar-drawer': '<aside aria-label="All pages" class="sidebar-drawer',
     '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
     "<pre>": '<pre tabindex="0">',
+    '<div class="math">': '<div tabindex="0" class="math">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<div id="search-results">': '<h1>Search</h1>\n<div id="search-results" role="status">',
 }

@@ -15,8 +15,9 @@ from html import escape
 from pathlib import Path
 from textwrap import wrap
 
+from essay import write_essay
+
 import farfield
-from farfield.figures.essay import write_essay
 from farfield.figures.papers.farfield import HOLDS, SLOPES, mixed
 from farfield.figures.priors import kept_share
 from farfield.figures.style import SCHEMES

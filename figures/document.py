@@ -31,21 +31,12 @@ class Picture:
         caption: its content below.
         alt: what it shows, in a few words, for those who cannot see it.
         label: the weight of what it shows.
-        narrow: the same drawn for a phone; empty where one drawing does for both.
     """
 
     svg: str
     caption: Text
     alt: str
     label: str | None = None
-    narrow: str = ""
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A heading within a section."""
-
-    text: Text
 
 
 @dataclass(frozen=True)
@@ -72,7 +63,7 @@ class Thumbs:
     items: Sequence[Item]
 
 
-Item = Block | Picture | Heading | Fold | Columns | Thumbs
+Item = Block | Picture | Fold | Columns | Thumbs
 
 
 @dataclass(frozen=True)

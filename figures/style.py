@@ -31,7 +31,6 @@ from farfield.theory.encodings import CATALOGUE
 INK = "#1a1b1c"
 """The colour of text, axes and grids: in a page it becomes the colour of the text around it."""
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 MARKS_SAY = (
     "Filled points: the series converges; open: it diverges; crosses: no verdict without what was "
     "learned, or no series."

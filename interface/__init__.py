@@ -24,69 +24,82 @@ __version__ = "0.3.0"
 _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
-VERBS = {
-    "audit": "models.audit",
-    "check": "theory.check check_convergence",
-    "claims": "pages.claims",
-    "compare": "theory.compare compare_tails",
-    "design": "goals.design",
-    "erf": "models.erf empirical_receptive_field",
-    "forecast": "theory.forecast",
-    "foresee": "far.foresee",
-    "lint": "theory.lint inspect_bias",
-    "mend": "far.mend",
-    "plot": "goals.plot",
-    "reach": "theory.reach",
-    "resolution": "theory.resolution attention_resolution",
-    "study": "pages.study",
-    "train": "training.train",
-    "trf": "theory.trf receptive_fields",
-    "window": "models.window certified_window",
+GROUPS = {
+    "Start here": ("start.demo", "pages.study", "explore.explore"),
+    "Decide and certify": (
+        "theory.check",
+        "theory.trf",
+        "theory.reach",
+        "models.window",
+        "theory.compare",
+        "theory.resolution",
+        "theory.lint",
+        "theory.forecast",
+    ),
+    "From a goal": ("goals.design", "goals.plot", "goals.map"),
+    "Look up": (
+        "pages.atlas",
+        "pages.papers",
+        "pages.claims",
+        "pages.figures",
+        "theory.prove",
+        "start.cite",
+        "start.doctor",
+    ),
+    "Models": (
+        "models.audit",
+        "models.diff",
+        "models.measure",
+        "models.erf",
+        "models.perplexity",
+        "far.foresee",
+        "far.mend",
+    ),
+    "Train": ("training.train", "training.sweep", "training.runs"),
+    "Shell": ("cli.completion",),
 }
-"""Verbs of the command line with a public function: the verb, and the function's longer name."""
+"""The verbs, each by its module in `farfield.commands`."""
 
-COMMANDS = {
-    "atlas": "pages.atlas",
-    "cite": "start.cite",
-    "demo": "start.demo",
-    "diff": "models.diff",
-    "doctor": "start.doctor",
-    "explore": "explore.cell",
-    "map": "goals.map",
-    "measure": "models.measure",
-    "papers": "pages.papers",
-    "perplexity": "models.perplexity",
-    "prove": "theory.prove",
-    "runs": "training.runs",
-    "sweep": "training.sweep",
+LONGER = {
+    "check": "check_convergence",
+    "trf": "receptive_fields",
+    "compare": "compare_tails",
+    "resolution": "attention_resolution",
+    "window": "certified_window",
+    "lint": "inspect_bias",
+    "erf": "empirical_receptive_field",
 }
-"""Verbs without a function of their own: as a function each returns what it would print."""
+"""Verbs whose public function has a longer name; each is a name of it too."""
+
+_PATHS = {path.partition(".")[2]: path for part in GROUPS.values() for path in part}
+VERBS = {**_PATHS, "explore": "explore.cell"}
+"""The verbs that are functions. `completion` is for a shell, and `figures` is the room."""
+del VERBS["completion"], VERBS["figures"]
 
 
 def __dir__() -> list[str]:
     """The public names and the verbs."""
-    return sorted({*globals(), *__all__, *VERBS, *COMMANDS})
+    return sorted({*globals(), *__all__, *VERBS})
 
 
 def __getattr__(name: str) -> Any:
-    """A public name; a question is guarded, and known by the name that was typed."""
-    if name in COMMANDS:
-        globals()[name] = import_module("farfield.verbs").function(COMMANDS[name], name)
+    """A public name, or a verb; a question is guarded, and known by the name that was typed."""
+    longer = LONGER.get(name, name)
+    if name in VERBS and longer not in __all__:
+        globals()[name] = import_module("farfield.verbs").function(VERBS[name], name)
         return globals()[name]
-    path, _, longer = VERBS.get(name, "").partition(" ")
-    longer = longer or name
-    if not (longer in __all__ or longer.startswith("_") or find_spec(f"{__name__}.{longer}")):
+    if longer not in __all__:
+        if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+            return import_module(f"{__name__}.{name}")
         from farfield.theory.answers.names import closest
 
-        raise AttributeError(
-            f"farfield has no {name!r}; {closest(name, [*__all__, *VERBS, *COMMANDS])}"
-        )
+        raise AttributeError(f"farfield has no {name!r}; {closest(name, [*__all__, *VERBS])}")
     public = _load(longer)  # which leaves it here under its longer name, not guarded
     globals()[longer] = guarded(public, longer) if isfunction(public) else public
     if isfunction(public):
         globals()[longer].__module__ = __name__
-    if path:
-        globals()[name] = import_module("farfield.verbs").joined(public, path, name)
+    if name in VERBS:
+        globals()[name] = import_module("farfield.verbs").joined(public, VERBS[name], name)
     return globals()[name]
 
 

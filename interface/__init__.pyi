@@ -88,3 +88,4 @@ from .validation.study.study import Study as Study
 from .validation.study.study import study as study
 
 __version__: str
+GROUPS: dict[str, tuple[str, ...]]

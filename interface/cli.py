@@ -31,48 +31,12 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
-from farfield import __version__
+from farfield import GROUPS, __version__
 from farfield.help import Help
 from farfield.options import MEANT
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
-
-GROUPS = {
-    "Start here": ("start.demo", "pages.study", "explore.explore"),
-    "Decide and certify": (
-        "theory.check",
-        "theory.trf",
-        "theory.reach",
-        "models.window",
-        "theory.compare",
-        "theory.resolution",
-        "theory.lint",
-        "theory.forecast",
-    ),
-    "From a goal": ("goals.design", "goals.plot", "goals.map"),
-    "Look up": (
-        "pages.atlas",
-        "pages.papers",
-        "pages.claims",
-        "pages.figures",
-        "theory.prove",
-        "start.cite",
-        "start.doctor",
-    ),
-    "Models": (
-        "models.audit",
-        "models.diff",
-        "models.measure",
-        "models.erf",
-        "models.perplexity",
-        "far.foresee",
-        "far.mend",
-    ),
-    "Train": ("training.train", "training.sweep", "training.runs"),
-    "Shell": ("cli.completion",),
-}
-"""The verbs, each by its module in `farfield.commands`."""
 
 VERBS = tuple(path.partition(".")[2] for part in GROUPS.values() for path in part)
 """Their names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -144,11 +144,11 @@ class Subject:
             )
         except InputError as error:
             refuse(
-                _is_folder(formula),
+                _is(os.path.isdir, formula),
                 f"{formula!r} is a folder, and no formula; a model is asked by farfield audit "
                 f"{formula}, or farfield window --model {formula}",
             )
-            if not (isinstance(formula, str) and _is_file(formula)):
+            if not _is(os.path.isfile, formula):
                 raise
             raise InputError(
                 f"{formula!r} is a file; the formulas in it are decided by farfield check --file "
@@ -295,13 +295,6 @@ def lengths(text: str) -> list[int]:
     return [natural(part, "--tested") for part in text.split(",")]
 
 
-EXPECTED = {
-    "--set": "NAME=VALUE, as --set r1=6/5",
-    "--assume": "NAME=DOMAIN, as --assume r1=real",
-    "": "NAME=VALUE",
-}
-
-
 def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     """NAME=VALUE as a mapping.
 
@@ -311,16 +304,13 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     from farfield.theory.formula.reading import canonical
 
     found: dict[str, str] = {}
+    domain = option == "--assume"
     for item in given:
         name, equals, value = (part.strip() for part in item.partition("="))
         refuse(
             not equals or not name or not value,
-            f"{option} {item!r}: expected NAME="
-            + (
-                f"DOMAIN, as {option} r1=real"
-                if option == "--assume"
-                else f"VALUE, as {option} r1=6/5"
-            ),
+            f"{option} {item!r}: expected NAME={'DOMAIN' if domain else 'VALUE'}, as {option} "
+            f"r1={'real' if domain else '6/5'}",
         )
         name = canonical(name)
         refuse(name in found, f"{option} gives {name!r} twice")
@@ -328,18 +318,9 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return os.path.isfile(text)
-    except ValueError:
-        return False
-
-
-def _is_folder(text: object) -> bool:
-    try:
-        return isinstance(text, str) and os.path.isdir(text)
-    except ValueError:
-        return False
+def _is(kind: Callable[[str], bool], text: object) -> bool:
+    """Whether a text is the name of a file or a folder."""
+    return isinstance(text, str) and "\0" not in text and kind(text)
 
 
 def _option_names(formula: str) -> set[str]:

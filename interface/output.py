@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -62,7 +63,7 @@ def reading(model: str, text: str | None, goes_on: str | None = None) -> str:
     >>> reading(".", "a.txt", "out")
     'reads . on a.txt, times its first rows; Ctrl-C stops it, the same command goes on from out'
     """
-    if not Path(model).expanduser().exists() and not re.fullmatch(r"[\w-]+/[\w.-]+", model):
+    if not Path(os.path.expanduser(model)).exists() and not re.fullmatch(r"[\w-]+/[\w.-]+", model):
         return ""
     read = "the text of its run, or the source of Python's library" if text is None else text
     kept = "nothing is kept" if goes_on is None else f"the same command goes on from {goes_on}"

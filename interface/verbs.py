@@ -21,6 +21,7 @@ from farfield.commands import goals, training
 from farfield.options import CODE, MEANT, Kept, Output, Subject
 from farfield.theory.answers.errors import InputError, guarded, refuse
 from farfield.theory.answers.names import closest
+from farfield.theory.answers.number import natural
 
 
 def function(path: str, name: str, *, objects: bool = False) -> Callable[..., Any]:
@@ -51,6 +52,7 @@ def function(path: str, name: str, *, objects: bool = False) -> Callable[..., An
     def verb(*given: Any, **options: Any) -> Any:
         kept = Kept()
         called: dict[str, Any] = {}
+        options = _counted(options, command)
         for group, kind in groups.items():
             if kind is not Output:
                 known = {f.name for f in fields(kind)}
@@ -130,11 +132,14 @@ def joined(public: Callable[..., Any], path: str, name: str) -> Callable[..., An
         for typed in {*options} - known - {*options_of}:
             meant = MEANT.get(typed, typed)
             refuse(meant in known, f"{name} has no option {typed}; did you mean {meant}?")
+        options = _counted(options, inspect.unwrap(verb))
         first = given[0] if given else None
         code = "formulas" in options_of and isinstance(first, str) and re.fullmatch(CODE, first)
         text = any(isinstance(options.get(k), str) for k in several)
         if not (code or text or alone & {*options}):
             return answer(*given, **options)
+        for typed in {*options} & known - {*options_of}:
+            raise InputError(f"{name}: {typed} goes without options of the command line alone")
         if name in SEVERAL and isinstance(first, list | tuple):
             given = (*first, *given[1:])
         elif name not in SEVERAL:
@@ -211,6 +216,22 @@ def _typed(value: Any, hint: Any) -> Any:
         return ",".join(map(str, value))
     numbers = isinstance(value, Real) and not isinstance(value, bool)
     return str(value) if numbers and (hint is str or str in kinds) else value
+
+
+def _counted(options: Mapping[str, Any], command: Callable[..., Any]) -> dict[str, Any]:
+    """Options in which a text is a count, as 4k is 4096, with their number.
+
+    Raises:
+        InputError: another text.
+    """
+    hints = get_type_hints(command)
+    for kind in tuple(hints.values()):
+        hints |= get_type_hints(kind) if is_dataclass(kind) else {}
+    counts = {name for name, hint in hints.items() if int in (hint, *get_args(hint))}
+    return {
+        name: natural(value, name, 0) if name in counts and isinstance(value, str) else value
+        for name, value in options.items()
+    }
 
 
 def _pairs(values: Mapping[str, Any]) -> Iterator[str]:

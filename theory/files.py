@@ -1,4 +1,4 @@
-"""Files that no crash leaves half-written."""
+"""Atomic writes: no crash leaves a half-written file."""
 
 from __future__ import annotations
 

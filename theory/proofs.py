@@ -1,4 +1,4 @@
-"""Proof objects: what carried a decision, in order, readable by hand and by a checker.
+"""The classes `Step`, `Decision` and `Proof`: the rules that a verdict used, in order, in words.
 
 A step names its rule (one of `RULES`, each a theorem) and the expressions it speaks of; its text
 is built only when asked for. A proof ends in the claim it establishes.

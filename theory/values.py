@@ -1,4 +1,4 @@
-"""The values of a formula, as every room asks for them: rigorous balls, and float64 tables.
+"""The functions `compile_ball`, `enclose`, `tabulate`: a formula as balls, or as float64 tables.
 
 Both decide a jump by the exact zero tests of `coefficients.signs` where a ball does not. NumPy is
 loaded with the first table: a verdict needs none.

@@ -1,4 +1,4 @@
-"""Views of an encoding that need more than this room: provided from above, asked for by name.
+"""Registry of the torch views of an encoding (`tensor`, `score_mod`), which validation fills.
 
 The package provides them when it is imported (`farfield/__init__`). So this room imports nothing
 that stands above it, and names nothing there.

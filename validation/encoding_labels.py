@@ -1,4 +1,4 @@
-"""Labels: what runs and curves of an encoding are called, short and the same everywhere.
+"""Labels of encodings: the names of runs and curves, short and the same everywhere.
 
 A label is the encoding's name plus the options that distinguish its variant: `window 16`, `alibi
 shift -3`. The options are the dialect, unless it is the entry's first, the values of parameters,
@@ -12,7 +12,7 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE
-from farfield.theory.encodings.entry import Entry
+from farfield.theory.encodings.catalogue import Entry
 
 
 def label_of(options: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ A forecast is a look-up: the nearest trained models, their measurements, and how
 are. `DISTANCE` adds up how far two models are apart, in what their biases make of a long row
 (`farfield.validation.prior`) and in shape. Which difference counts how much was chosen on the table
 itself, among some 250 choices. With the family of each case left out, the mean of the nearest three
-is on the right side of 5 % for 144 of 151 cases, and for all 38 that have a neighbour within
+is on the right side of 5 % for 144 of 151 cases. It is so for all 38 that have a neighbour within
 `NEAR`. With the formula alone left out these are 137 of 151, and 51 of 53.
 
 Small models of bytes cannot say what large ones do: the distance tells how far the evidence is.

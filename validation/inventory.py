@@ -1,4 +1,4 @@
-"""Runs for a reader: what one measured, and a list of many."""
+"""Lists of runs for a reader: one run with its measurements, and many in a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries that some tasks need and others do not: asked for by name, refused in one line."""
+"""Optional libraries: asked for by name, refused in one line that says how to install them."""
 
 from __future__ import annotations
 

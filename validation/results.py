@@ -152,10 +152,11 @@ def _of_store(folder: str) -> Iterator[dict[str, Any]]:
     from farfield.validation.harness.runs import listed, rows_of
 
     for one in listed(folder):
+        asked = one.run  # what is no run is refused, finished or not
         if one.state == "finished":
-            rows, written, subject = rows_of(one.home), one.run.encoding, None
-            if not isinstance(written, Hybrid) and rows[0]["mechanism"] != "module":
-                subject = read(written, one.run.heads)
+            rows, subject = rows_of(one.home), None
+            if not isinstance(asked.encoding, Hybrid) and rows[0]["mechanism"] != "module":
+                subject = read(asked.encoding, asked.heads)
             yield from with_theory(rows, subject if isinstance(subject, Encoding) else None)
 
 

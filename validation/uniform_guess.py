@@ -1,4 +1,4 @@
-"""A model that knows no more than a uniform guess is named as such by every verb that reads it."""
+"""The warning about a model that knows no more than a uniform guess, the same for every verb."""
 
 from __future__ import annotations
 

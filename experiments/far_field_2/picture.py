@@ -5,8 +5,9 @@ python experiments/far_field_2/picture.py    # docs/_static/far-field*.svg
 
 from judge import HERE, NULLS, cases, with_nulls
 
-from farfield.figures.style import COLOURS, MARKERS, SOFT, house, new_figure, picture_file
+from farfield.figures.style import COLOURS, SOFT, house, new_figure, picture_file
 
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 STATIC = HERE.parents[1] / "docs" / "_static"
 TITLE = "What short rows say of long ones:", "loss foreseen and measured"
 SHOWN = dict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -314,7 +315,7 @@ def audit(
 
 def _page(model: str) -> str:
     """The folder of the page of a model, named after it."""
-    place = Path(model).expanduser()
+    place = Path(os.path.expanduser(model))
     place = place.parent if place.name == "config.json" else place
     name = place.resolve().name if place.exists() else model
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or "model"

@@ -18,7 +18,6 @@ from playwright.sync_api import Error, sync_playwright
 
 from farfield import encoding
 from farfield.figures.answer_pages import write_audit, write_entry, write_study
-from farfield.figures.essay import write_essay
 from farfield.figures.gallery import draw
 from farfield.validation.atlas import entry
 from farfield.validation.models.audit import audit
@@ -32,6 +31,7 @@ EXHIBITS = {
     "use": "farfield.hold-and-use",
     "table": "chi2023.table3-measured",
 }
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 PAGES = ("study", "trained", *ATLAS, "figures", *EXHIBITS, "audit", "essay")
 PLACE = "margin: 0; max-width: 700px"
 """What a picture has of the documentation's page, and of a page on GitHub at least."""
@@ -40,6 +40,7 @@ MEASURE = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
 
 def written(folder):
     """Every kind of page, on small data."""
+    from essay import write_essay  # of the documentation
     from transformers import BloomConfig
 
     text = folder / "text.txt"

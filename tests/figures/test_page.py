@@ -1,7 +1,7 @@
 """Pages: well-formed, self-contained, the same bytes each time; figures that do not collide."""
 
 import dataclasses
-import importlib.util
+import importlib
 import itertools
 import math
 import re
@@ -342,11 +342,9 @@ def test_mathematics_is_typeset():
     assert 'stretchy="true"' not in shown and '<mo stretchy="false">&#x00028;</mo>' in shown
 
 
-def test_the_picture_of_the_readme_says_what_is_computed():
-    path = Path(__file__).parents[2] / "docs" / "picture.py"
-    spec = importlib.util.spec_from_file_location("picture", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_the_picture_of_the_readme_says_what_is_computed(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    module = importlib.import_module("picture")
     for name, text in module.pictures().items():
         shown = (module.STATIC / name).read_text(encoding="utf-8")
         assert text == shown, f"{name}: python docs/picture.py"

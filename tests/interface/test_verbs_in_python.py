@@ -103,6 +103,17 @@ def test_own_code_is_named_in_python_as_in_the_shell(run, tmp_path):
         assert str(found) == said[1].partition("\n\n--page")[0].rstrip("\n")
 
 
+def test_a_count_is_written_in_python_as_in_the_shell():
+    near, far = farfield.check("-n/8", trained="1k")
+    assert near.verdict == "converges" and far.trained == 1024
+    assert farfield.study("-n/8", trained="1k").settings["length"] == 1024
+    for verb in (farfield.check, farfield.study):
+        with pytest.raises(farfield.InputError, match=r"trained 'x' is not a number; .* 4k"):
+            verb("-n", trained="x")
+    with pytest.raises(farfield.InputError, match="budget_s goes without options of the command"):
+        farfield.check("-n", budget_s=5, expect="converges")
+
+
 def test_an_option_that_another_verb_has_is_named(run):
     with pytest.raises(farfield.InputError, match="window has no option eps; did you mean error"):
         farfield.window("-n", eps="1%")

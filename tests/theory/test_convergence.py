@@ -242,6 +242,15 @@ def test_conditions(text, domains, condition):
         ("-r*n**q", {"r": "real", "q": "real"}, "(q > 0) & (r > 0)"),
         ("-log(n+1)*(a+b*sin(n))", {}, "a > b + 1"),
         ("log(a)*log(n+1)", {}, "a < exp(-1)"),
+        ("-sqrt(a)*n", {"a": "real"}, "a > 0"),
+        ("-n/a", {"a": "real"}, "a > 0"),
+        ("-log(a)*log(n)", {"a": "positive"}, "a > E"),
+        ("-a*b*log(n+1)", {"a": "positive", "b": "positive"}, "a*b - 1 > 0"),
+        ("-log(n)*(a+sin(n))-log(log(n))", {"a": "real"}, "a >= 2"),
+        ("-Min(a*log(n),b*log(n))", {"a": "positive", "b": "positive"}, "(a > 1) & (b > 1)"),
+        ("-a*log(n)-(2-a)*2*log(log(n))", {"a": "real"}, "a >= 1"),
+        ("-(a+(-1)**n)*log(n)", {"a": "real"}, "a > 2"),
+        ("-(a**2+b**2)*log(n+1)", {"a": "real", "b": "real"}, "a**2 + b**2 - 1 > 0"),
     ],
 )
 def test_conditions_are_shown_in_their_simplest_form(text, domains, shown):

@@ -103,24 +103,6 @@ def test_what_is_left_open_is_not_decided_wrongly(text, truth):
     assert check_convergence(text).verdict in (Verdict.UNDECIDED, truth)
 
 
-@pytest.mark.parametrize(
-    ("text", "domains", "condition"),
-    [
-        ("-sqrt(a)*n", {"a": "real"}, "a > 0"),
-        ("-n/a", {"a": "real"}, "a > 0"),
-        ("-log(a)*log(n)", {"a": "positive"}, "a > E"),
-        ("-a*b*log(n+1)", {"a": "positive", "b": "positive"}, "a*b - 1 > 0"),
-        ("-log(n)*(a+sin(n))-log(log(n))", {"a": "real"}, "a >= 2"),
-        ("-Min(a*log(n),b*log(n))", {"a": "positive", "b": "positive"}, "(a > 1) & (b > 1)"),
-        ("-a*log(n)-(2-a)*2*log(log(n))", {"a": "real"}, "a >= 1"),
-        ("-(a+(-1)**n)*log(n)", {"a": "real"}, "a > 2"),
-        ("-(a**2+b**2)*log(n+1)", {"a": "real", "b": "real"}, "a**2 + b**2 - 1 > 0"),
-    ],
-)
-def test_conditional(text, domains, condition):
-    assert str(check_convergence(text, assumptions=domains).condition) == condition
-
-
 def test_a_condition_that_is_left_open():
     domains = {"a": "negative", "b": "positive"}
     found = check_convergence("-a*log(Abs(sin(n)))-b*log(n)", assumptions=domains)

@@ -1,10 +1,16 @@
-"""The claims of the papers: each verdict at both ends of the tolerance, and on altered data."""
+"""The claims of the papers: each verdict at both ends of the tolerance, and on altered data.
+
+`PYTHONPATH=tests python tests/validation/test_claims.py > evidence.json` prints the numbers beside
+each verdict at the lower end, as `tests/data` has them.
+"""
 
 import dataclasses
 import fnmatch
+import functools
 import inspect
 import json
 import math
+import numbers
 import re
 import subprocess
 import sys
@@ -50,6 +56,7 @@ from farfield.validation.papers.words import about, by_chance, rank_correlation
 from farfield.validation.results import results
 
 FACTS = json.loads((Path(__file__).parents[1] / "pinned/facts.json").read_text("utf-8"))["claims"]
+EVIDENCE = json.loads((Path(__file__).parents[1] / "data/evidence.json").read_text("utf-8"))
 CHANGES = tomllib.loads((Path(__file__).parents[1] / "pinned/changes.toml").read_text("utf-8"))
 EXHIBITS = {name.removesuffix("-measured") for name in INDEX}
 
@@ -72,21 +79,44 @@ def recorded(identifier):
     return meant[0] if meant else verdict or asked(identifier, 0.05).pop()
 
 
-def asked(identifier, *tolerances):
-    """The verdicts of a claim at some tolerances; at once where it depends on none."""
+def findings(identifier, *tolerances):
+    """What is found at some tolerances; at once where it depends on none; nothing without data."""
     check = CHECKS[identifier]
     tolerant = "tolerance" in inspect.signature(check.decide).parameters
     try:
-        found = [check.decide(tolerance=t) for t in tolerances] if tolerant else [check.decide()]
+        return [check.decide(tolerance=t) for t in tolerances] if tolerant else [check.decide()]
     except Missing:
-        return {Verdict.UNTESTED}
-    return {check.verdict(f) for f in found}
+        return []
+
+
+def asked(identifier, *tolerances):
+    """The verdicts of a claim at some tolerances."""
+    return {CHECKS[identifier].verdict(f) for f in findings(identifier, *tolerances)} or {
+        Verdict.UNTESTED
+    }
+
+
+def leaves(value, at=""):
+    """The numbers and words of an evidence, each with its place."""
+    if isinstance(value, dict | list | tuple):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        return {k: v for name, part in pairs for k, v in leaves(part, f"{at}/{name}").items()}
+    return {at: float(f"{float(value):.6g}") if isinstance(value, numbers.Real) else str(value)}
+
+
+def evidence(found):
+    """What is printed beside a verdict, and how many cases it rests on."""
+    return leaves({**found[0].evidence, "n": found[0].n}) if found else {}
 
 
 @pytest.mark.parametrize("identifier", CHECKS)
 def test_a_claim_has_its_verdict_at_both_ends_of_the_tolerance(identifier):
-    verdict, found = recorded(identifier), asked(identifier, RANGE[0], RANGE[-1])
-    assert found == {verdict} if verdict != Verdict.DEPENDS else len(found) == 2
+    verdict, found = recorded(identifier), findings(identifier, RANGE[0], RANGE[-1])
+    verdicts = {CHECKS[identifier].verdict(f) for f in found} or {Verdict.UNTESTED}
+    assert verdicts == {verdict} if verdict != Verdict.DEPENDS else len(verdicts) == 2
+    close = functools.partial(pytest.approx, rel=1e-4, abs=1e-9, nan_ok=True)
+    kept = EVIDENCE[identifier].items()
+    assert evidence(found) == {at: x if isinstance(x, str) else close(x) for at, x in kept}
 
 
 def test_every_claim_is_recorded_and_stands_in_a_section():
@@ -339,3 +369,8 @@ def test_bad_input_is_one_clear_line(call, message):
 
 def test_the_printed_slopes_are_those_of_the_rule():
     assert chi2023.rule_of_slopes().evidence["equal for heads ="] == [1, 2, 4, 8, 16, 32]
+
+
+if __name__ == "__main__":
+    told = {name: evidence(findings(name, *RANGE[:1])) for name in sorted(CHECKS)}
+    print(json.dumps(told, indent=1))

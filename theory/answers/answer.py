@@ -1,4 +1,4 @@
-"""What every public answer of farfield is: a status, a value, a label and a reason.
+"""The classes `Result` and `Answer`: status, value, label, reason; one fold over several heads.
 
 The *status* says how much is known, the *label* how much it weighs:
 

@@ -1,4 +1,4 @@
-"""A question that cannot be answered."""
+"""Errors that a user reads: `InputError`, `MissingValues`, and `refuse`, which raises them."""
 
 from __future__ import annotations
 

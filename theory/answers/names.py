@@ -1,4 +1,4 @@
-"""Names as people write them: which known one is meant. Imports little, for errors at once."""
+"""The known name nearest to what was typed: "did you mean ...?". It imports little."""
 
 from __future__ import annotations
 

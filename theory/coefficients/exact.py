@@ -1,4 +1,4 @@
-"""Coefficients: exact rationals (`fmpq`), or SymPy expressions, and their arithmetic.
+"""Coefficients of transseries, exact: rationals (`fmpq`) or expressions; plus, times, inverse.
 
 An expression is a real constant, a polynomial in parameters, or an oscillating quantity, which
 contains the distance `n` or a bounded atom. A coefficient is false where it is the number 0 itself,

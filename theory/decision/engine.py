@@ -1,4 +1,4 @@
-r"""How one decision runs: does `sum exp(p(n))` converge, for which parameters?
+r"""The decision whether `sum exp(p(n))` converges: cells, residue classes, expansions, criterion.
 
 The functions in calling order, with what each hands to the next:
 

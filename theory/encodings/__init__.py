@@ -8,6 +8,7 @@ name, mechanism, how it is trained. No other module knows a name.
 
 from farfield.theory.encodings.catalogue import (
     CATALOGUE,
+    Entry,
     encodings,
     of_mechanism,
     surrogate_of,
@@ -15,7 +16,6 @@ from farfield.theory.encodings.catalogue import (
 from farfield.theory.encodings.catalogue_formulas import alibi_slope, t5_bucket_starts
 from farfield.theory.encodings.construction import encoding
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
-from farfield.theory.encodings.entry import Entry
 
 __all__ = [
     "CATALOGUE",

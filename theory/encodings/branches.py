@@ -1,8 +1,8 @@
 """The branches of a program that is traced: on which distances each comparison has which answer.
 
-A path is a set of distances, an interval with residue classes. Where a comparison is true on a
-part of them only, the path keeps the part with the smallest distance, and the rest waits for a run
-of its own. The set is the condition of the path, and a path without a distance never starts.
+A path is a set of distances, an interval with residue classes. Where a comparison is true on a part
+of them only, the path keeps the part with the smallest distance. The others wait for a run of their
+own. The set is the condition of the path, and a path without a distance never starts.
 
 Beside each expression goes the program's own value: every operation is written on a tape, which is
 played at single distances in the program's own arithmetic. The expression says where an answer can

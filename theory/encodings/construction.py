@@ -17,9 +17,8 @@ from farfield.theory.answers.answer import Code, InputError, Reason, Seen
 from farfield.theory.answers.names import bare_name, closest, nearest, one_of
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import exact, natural, plural
-from farfield.theory.encodings.catalogue import CATALOGUE
+from farfield.theory.encodings.catalogue import CATALOGUE, Entry, Values
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
-from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
 from farfield.theory.formula.assumptions import BEHIND, parted
 from farfield.theory.formula.bounded_nodes import valued
@@ -89,13 +88,15 @@ def encoding(
         name = as_list(name) or name
     numbers = getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))
     asked = _Asked(name, numbers, values, heads, dialect, tail, given, assumptions or {})
-    read, takes_tail = next(row[1:] for row in _MEANINGS if row[0](asked))
-    if tail is not None and not takes_tail:
+    meaning = next(m for m in _MEANINGS if m.is_meant(asked))
+    if tail is not None and "tail" not in meaning.takes:
         raise InputError(
             f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
             "as [0, -1, -2]"
         )
-    built = read(asked)
+    if any(getattr(asked, name) not in (None, {}) for name in _BESIDE - meaning.takes):
+        raise InputError(meaning.refusal.format(dialect=dialect))
+    built = meaning.read(asked)
     return built if bca is None else replace(built, bca=bca)
 
 
@@ -120,12 +121,8 @@ def _is_values(asked: _Asked) -> bool:
 
 def _read_values(asked: _Asked) -> Encoding:
     """Values at distances 0, 1, ..."""
-    named_too = asked.values is not None and asked.subject is not None
-    if named_too or asked.given or asked.dialect or asked.heads or asked.domains:
-        raise InputError(
-            "a table of values takes no name, heads, dialect, parameters or assumptions beside it; "
-            "accepted: tail and bca"
-        )
+    if asked.values is not None and asked.subject is not None:
+        raise InputError(_TABLE_ALONE)
     return _from_table(asked.subject if asked.values is None else asked.values, asked.tail)
 
 
@@ -139,58 +136,64 @@ def _is_object(asked: _Asked) -> bool:
 def _read_object(asked: _Asked) -> Encoding:
     """A function, a module, slopes, a matrix; an inspection of one, which is not run again."""
     f = asked.subject
-    if asked.given or asked.dialect or asked.domains:
-        raise InputError(
-            "a function, a module or an array of biases takes no dialect, parameters or "
-            "assumptions beside it; accepted: heads, tail and bca"
-        )
     return _from_object(_numbers(f) if _lists(f) else f, asked.heads, asked.tail)
-
-
-def _read_encoding(asked: _Asked) -> Encoding:
-    """An encoding as it is."""
-    if asked.dialect or asked.given or asked.heads or asked.domains:
-        raise InputError("an Encoding is complete: it takes no further options")
-    complete: Encoding = asked.subject
-    return complete
-
-
-def _read_heads(asked: _Asked) -> Encoding:
-    """A list with one formula a head."""
-    each, heads, dialect = asked.subject, asked.heads, asked.dialect
-    return _with_a_key(_from_heads(each, heads, dialect, asked.given, asked.domains))
 
 
 def _read_entry(asked: _Asked) -> Encoding:
     """An entry of the catalogue."""
     entry = named(asked.subject)
     assert entry is not None
-    heads, dialect = asked.heads, asked.dialect
-    return _with_a_key(_from_entry(entry, heads, dialect, asked.given, asked.domains))
+    return _from_entry(entry, asked.heads, asked.dialect, asked.given, asked.domains)
 
 
-def _read_formula(asked: _Asked) -> Encoding:
-    """A formula in n, as text or of SymPy."""
-    if asked.dialect is not None:
-        raise InputError(f"a formula has no dialect; {asked.dialect!r} was given")
-    return _with_a_key(_from_formula(asked.subject, asked.heads, asked.given, asked.domains))
+class _Meaning(NamedTuple):
+    """What the first argument of `encoding` may mean: its reader, what may be said beside it, and
+    the refusal of anything else."""
+
+    is_meant: Callable[[_Asked], bool]
+    read: Callable[[_Asked], Encoding]
+    takes: frozenset[str] = frozenset()
+    refusal: str = ""
 
 
-_Meaning = tuple[Callable[[_Asked], bool], Callable[[_Asked], Encoding], bool]
-_MEANINGS: tuple[_Meaning, ...] = (
-    (_is_values, _read_values, True),
-    (_is_object, _read_object, True),
-    (lambda asked: isinstance(asked.subject, Encoding), _read_encoding, False),
-    (lambda asked: _lists(asked.subject), _read_heads, False),
-    (
-        lambda asked: isinstance(asked.subject, str) and named(asked.subject) is not None,
-        _read_entry,
-        False,
-    ),
-    (lambda asked: True, _read_formula, False),
+_BESIDE = frozenset({"heads", "dialect", "given", "domains"})
+_TABLE_ALONE = (
+    "a table of values takes no name, heads, dialect, parameters or assumptions beside it; "
+    "accepted: tail and bca"
 )
-"""What the first argument of `encoding` may mean, its reader, whether a tail may be said. The
-first that it does mean is read."""
+_MEANINGS = (
+    _Meaning(_is_values, _read_values, frozenset({"tail"}), _TABLE_ALONE),
+    _Meaning(
+        _is_object,
+        _read_object,
+        frozenset({"heads", "tail"}),
+        "a function, a module or an array of biases takes no dialect, parameters or assumptions "
+        "beside it; accepted: heads, tail and bca",
+    ),
+    _Meaning(
+        lambda asked: isinstance(asked.subject, Encoding),
+        lambda asked: asked.subject,
+        refusal="an Encoding is complete: it takes no further options",
+    ),
+    _Meaning(
+        lambda asked: _lists(asked.subject),
+        lambda a: _with_a_key(_from_heads(a.subject, a.heads, a.given, a.domains)),
+        _BESIDE - {"dialect"},
+        "a list of formulas has no dialect; {dialect!r} was given",
+    ),
+    _Meaning(
+        lambda asked: isinstance(asked.subject, str) and named(asked.subject) is not None,
+        lambda asked: _with_a_key(_read_entry(asked)),
+        _BESIDE,
+    ),
+    _Meaning(
+        lambda asked: True,
+        lambda a: _with_a_key(_from_formula(a.subject, a.heads, a.given, a.domains)),
+        _BESIDE - {"dialect"},
+        "a formula has no dialect; {dialect!r} was given",
+    ),
+)
+"""The first that is meant is read."""
 
 
 def _with_a_key(built: Encoding) -> Encoding:
@@ -513,14 +516,11 @@ def _no_encodings(text: str, names: Collection[str]) -> None:
 def _from_heads(
     each: Sequence[object],
     heads: int | None,
-    dialect: str | None,
     given: Mapping[str, object],
     domains: Mapping[str, str],
 ) -> Encoding:
     """One bias a head; equal parameters of several heads are one parameter."""
     each = repeated(each)
-    if dialect is not None:
-        raise InputError(f"a list of formulas has no dialect; {dialect!r} was given")
     if not each or heads not in (None, len(each)):
         raise InputError(
             f"{len(each)} formulas are given{'' if heads is None else f' for {heads} heads'}; "

@@ -146,10 +146,13 @@ def fitted(distances: np.ndarray, values: np.ndarray, kind: str, scale: float = 
 
 
 def _mask(distances: np.ndarray, seen: np.ndarray) -> tuple[Basic, str] | None:
-    """The condition under which a key is seen, in words too."""
+    """The condition under which a key is seen, in words too; None where no shape has it."""
     if seen.all():
         return S.true, ""
-    width = int(distances[np.argmin(seen)])
+    place = int(np.argmin(seen))
+    width = int(distances[place])
+    if place and distances[place - 1] != width - 1:
+        return None  # the edge lies between distances that were not asked
     inside = n < width
     if np.array_equal(seen, distances < width):
         return inside, f"a window of {width} keys"

@@ -1,4 +1,4 @@
-"""What the axes of an array are: slopes of heads, queries and keys, or distances."""
+"""An array as biases: are its axes slopes of heads, queries and keys, or distances; its masks."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 import zlib
@@ -44,7 +45,7 @@ def load(path: str | Path) -> ModuleType:
     ...     load(file).bias(3)
     -6
     """
-    file = Path(str(path).replace("\0", "")).expanduser().resolve()
+    file = Path(os.path.expanduser(str(path).replace("\0", ""))).resolve()
     if file.suffix != ".py" or not file.is_file():
         raise InputError(f"there is no file {str(path)!r}; accepted: a file of Python, FILE.py")
     try:

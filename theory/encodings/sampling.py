@@ -18,7 +18,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, TypeVar
@@ -628,10 +628,13 @@ def _each_head(
         return first
     if not heads and _head_count(f) is None and len(samples) > 1:
         how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+    edges = reduce(np.union1d, (one.distances for one in samples))
+    if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
+        each = range(len(samples))
+        samples = [_one_head(f, order, how, queries, keys, h, call, edges) for h in each]
     common = reduce(np.intersect1d, (one.distances for one in samples))
-    rows = zip(
-        *(one.rows for one in samples), strict=False
-    )  # the far ones last, where all have them
+    # the far rows come last, and are kept where all heads have them
+    rows = zip(*(one.rows for one in samples), strict=False)
     return replace(
         first,
         distances=common,
@@ -642,9 +645,17 @@ def _each_head(
 
 
 def _one_head(
-    f: Subject, order: str, how: str, queries: np.ndarray, keys: np.ndarray, h: int, call: Call
+    f: Subject,
+    order: str,
+    how: str,
+    queries: np.ndarray,
+    keys: np.ndarray,
+    h: int,
+    call: Call,
+    edges: Sequence[float] | np.ndarray = (),
 ) -> Sample:
-    """The values of a head, near and at far queries, and what of the score they depend on."""
+    """The values of a head, near and at far queries, and what of the score they depend on; `edges`
+    are further distances."""
     nothing = np.zeros(1)
     q, k = queries[:, None], keys[None, :]
     values, kind = call(f, order, how, h, q, k, nothing)
@@ -662,7 +673,7 @@ def _one_head(
 
     try:
         far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
-        distances = np.unique([*FAR, size - 1])
+        distances = np.unique([*FAR, size - 1, *(d for d in edges if d >= size)])
         distances, beyond = _between(
             distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0]
         )

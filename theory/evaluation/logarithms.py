@@ -1,4 +1,4 @@
-"""Logarithms that stay in the range of floats where their arguments leave it.
+"""Other forms of a node that neither overflow nor cancel: logarithms of sums, log1p, expm1.
 
 `log(1 + exp(n))` overflows from n = 710 on, `log(gamma(n))` from 172. The logarithm of an
 exponential, a power, a product, or a function whose record tells it is taken without its argument;

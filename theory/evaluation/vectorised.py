@@ -1,4 +1,4 @@
-"""Arrays of floats: a formula at many distances in one vectorised pass.
+"""Float64 tables: a formula at many distances in one vectorised pass, in NumPy or torch.
 
 `Arrays` evaluates on any namespace of the array API standard, so that NumPy and torch share the
 rules of the functions. `Floats` is NumPy's float64 twice: a second row, disturbed by each operation

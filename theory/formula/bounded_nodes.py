@@ -1,4 +1,4 @@
-"""Nodes as the reader builds them, so that no step of the algebra hangs on one.
+"""SymPy nodes with a bound on their size: numbers, powers, substitution, before algebra can hang.
 
 Numbers are bounded before they are formed, powers before they are multiplied out. The bounds are
 far beyond what biases need. Each is where SymPy began to take seconds, or Python refuses.

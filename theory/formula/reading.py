@@ -1,4 +1,4 @@
-r"""A text being read: its symbols, the nodes built so far, how deep they are nested.
+r"""Tokens of a text (`spelled`), and the state of their reading: columns, symbols, depth.
 
 People spell what the grammar reads in many ways: signs of print, LaTeX, prefixes of libraries.
 `spelled` cuts a text into tokens, each with the column where it begins in the given text. What only

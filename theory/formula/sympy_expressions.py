@@ -1,4 +1,4 @@
-"""A formula that is no text: a SymPy expression in symbols of its own."""
+"""A user's SymPy expression as a formula: its symbols are renamed, its nodes built anew."""
 
 from __future__ import annotations
 

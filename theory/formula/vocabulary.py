@@ -1,4 +1,4 @@
-"""The words of the grammar beside the functions of the registry.
+"""Tables of the words in formulas that no record spells: constants, library names, ambiguous ones.
 
 Constants, comparisons and connectives; and what libraries call what the grammar can already write,
 each a formula in its arguments. Its body is read by the grammar itself, so that every guard applies

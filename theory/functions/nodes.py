@@ -1,4 +1,4 @@
-"""The parts of formulas that are no functions: the distance, tables, and numbers held back."""
+"""The symbol `n`, `Lookup` tables, and numbers that SymPy does not evaluate."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Which change is advised? Needles that are recalled, by distance, and tests between two changes.
 
-Right answers decide. A change is advised over another one where a sign test over the needles that
-only one of them recalls says so, and where no band within the training length is lost by the same
-test. Log probabilities of wrong answers decide nothing: below chance they count as chance, and they
-order changes that recall as many needles.
+Right answers decide. A change is advised over another one on two conditions. A sign test over the
+needles that only one of them recalls prefers it. By the same test, no band within the training
+length is lost. Log probabilities of wrong answers decide nothing: below chance they count as
+chance, and they order changes that recall as many needles.
 """
 
 from __future__ import annotations

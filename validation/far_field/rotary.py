@@ -8,7 +8,7 @@ and llama.cpp come from the same entries.
 vLLM takes a longer row only where `max_position_embeddings` or the factor allows it. Its dynamic
 scaling has the frequencies of the longest row at every length, so it is another setting there.
 llama.cpp reads the factors of Llama 3 and LongRoPE from its file, and shifts half of its cache at a
-time, so it has no flag for these and for a window. It has Self-Extend (`--grp-attn-n`), outside its
+time. So it has no flag for these or for a window. It has Self-Extend (`--grp-attn-n`), outside its
 server, where the width is a multiple of the group.
 """
 

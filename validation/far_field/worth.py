@@ -102,8 +102,8 @@ def passages(
 ) -> list[Passage]:
     """Marked targets of each row but the first of its group, with the passage of each.
 
-    The nearest occurrence counts, where a passage of half a row around it lies before the row of
-    the target and behind the first row of the long one.
+    The nearest occurrence counts, if the half row around it lies before the target's row and behind
+    the first row.
 
     Args:
         text: one-dimensional.

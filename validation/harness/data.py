@@ -133,7 +133,7 @@ def read_text(text: str | os.PathLike[str] | None = None) -> Text:
     """
     if text in (None, DOCUMENTATION):
         return _builtin(text == DOCUMENTATION)
-    path = Path(str(text)).expanduser()
+    path = Path(os.path.expanduser(str(text)))
     refuse(
         str(text).startswith("builtin:"),
         f"text {str(text)!r:.300} is not built in; accepted: {DOCUMENTATION}",

@@ -49,8 +49,8 @@ from farfield.validation.harness.settings import (
 
 
 class Prepared(NamedTuple):
-    """What a layer adds to its logits in rows of one length, the keys that its queries see, and
-    what multiplies its logits, a function of the queries' positions."""
+    """The bias of a layer's logits in rows of one length, the keys that its queries see, and the
+    factor of its logits, a function of the queries' positions."""
 
     bias: Bias
     mask: Mask | BlockMask

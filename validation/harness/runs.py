@@ -62,7 +62,6 @@ from farfield.validation.harness.model import DistanceBias, Transformer
 from farfield.validation.harness.own import Own, keep, kept, own, whose
 from farfield.validation.harness.settings import (
     CAUSAL,
-    Hybrid,
     Mask,
     Measure,
     ModelSettings,
@@ -129,20 +128,22 @@ class Job(NamedTuple):
         return asked.but(lengths=lengths, **rows)
 
     @property
+    def outside(self) -> dict[str, Own]:
+        """The task and the optimiser that are the user's own."""
+        named = {"task": self.run.task, "optimizer": self.run.optimizer}
+        return {k: own(v) for k, v in named.items() if isinstance(v, str) and ".py:" in v}
+
+    @property
     def facts(self) -> dict[str, JsonValue]:
         """What the settings name from outside, the encoding apart, by what it is."""
-        named = {"task": self.run.task, "optimizer": self.run.optimizer}
-        codes = {k: v for k, v in named.items() if isinstance(v, str) and ".py:" in v}
-        facts = {name: own(spec).sha256 for name, spec in codes.items()}
-        return {"data": self.data.sha256, "vocabulary": self.data.vocabulary, **facts}
+        codes = {name: code.sha256 for name, code in self.outside.items()}
+        return {"data": self.data.sha256, "vocabulary": self.data.vocabulary, **codes}
 
     @property
     def codes(self) -> list[Own]:
         """The user's own code that it runs."""
-        asked = (self.run.optimizer, self.run.task, *self.run.measure.protocols)
-        specs = [spec for spec in asked if isinstance(spec, str) and ".py:" in spec]
-        biases = [layer.bias for layer in self.model.layers]
-        return [*(bias for bias in biases if isinstance(bias, Own)), *map(own, specs)]
+        biases = (layer.bias for layer in self.model.layers if isinstance(layer.bias, Own))
+        return [*biases, *self.outside.values(), *map(own, self.run.measure.protocols)]
 
     @property
     def masks(self) -> list[Mask]:
@@ -337,7 +338,7 @@ def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, l
             changed since.
     """
     refuse(not (home / WEIGHTS).exists(), f"run {home.name} is not finished; accepted: train it")
-    asked, (tensors, text) = _by_copies(asked_of(home), home), read_tensors(home / WEIGHTS)
+    asked, (tensors, text) = asked_of(home, copies=True), read_tensors(home / WEIGHTS)
     record = json.loads(text)
     refuse(
         not {"facts", "history"} <= {*record},
@@ -387,26 +388,17 @@ def _rows(
     return [common | unrecorded(line) for line in wanted]
 
 
-def asked_of(home: Path) -> Run:
-    """What a run's folder was asked for."""
+def asked_of(home: Path, *, copies: bool = False) -> Run:
+    """What a run's folder was asked for; with `copies`, the user's code by those in the folder."""
+
+    def table(settings: dict[str, Any]) -> dict[str, Any]:
+        specs = {k: v for k, v in settings.items() if isinstance(v, str) and ".py:" in v}
+        return settings | {k: kept(spec, home) for k, spec in specs.items() if copies}
+
     try:
-        return Run.of(json.loads((home / ASKED).read_bytes()))
+        return Run.of(json.loads((home / ASKED).read_bytes(), object_hook=table))
     except (OSError, ValueError) as error:
         raise InputError(f"{str(home / ASKED)!r} is no run: {first_line(error)}") from None
-
-
-def _by_copies(run: Run, home: Path) -> Run:
-    """The same run, its code of the user's own by the copies in the run's folder."""
-
-    def copied(settings: dict[str, Any]) -> dict[str, Any]:
-        specs = {k: v for k, v in settings.items() if isinstance(v, str) and ".py:" in v}
-        return {**settings, **{k: kept(v, home) for k, v in specs.items()}}
-
-    encoding = run.encoding
-    if not isinstance(encoding, Hybrid):
-        return run.but(**copied({"encoding": encoding}))
-    layers = [copied(layer.model_dump()) for layer in encoding.layers]
-    return run.but(encoding={"label": encoding.label, "layers": layers})
 
 
 def _measurement(job: Job, mask: Mask) -> str:

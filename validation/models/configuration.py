@@ -146,6 +146,12 @@ def library_config(path: Path, values: Mapping[str, Any]) -> tuple[Any, str, str
         f"model {path.name!r} was written by transformers {written}, and "
         f"{found.__version__} is installed; accepted: folders of that version",
     )
+    for name, form in (("text_config", dict), ("architectures", list)):
+        refuse(
+            values.get(name) is not None and not isinstance(values[name], form),
+            f"model {path.name!r}: config.json has {name} {values.get(name)!r:.40}; accepted: a "
+            f"{'table' if form is dict else 'list'}",
+        )
     mapping = found.CONFIG_MAPPING
     kind, note = class_of(values, mapping)
     if not kind and isinstance(text := values.get("text_config"), dict):

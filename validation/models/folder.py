@@ -39,7 +39,7 @@ def describe(folder: Any) -> ModelOutline:
         return replace(_whole(of, folder.config.to_dict()), network=folder)
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"model {type(folder).__name__!r} is no model; accepted: {_ACCEPTED}")
-    path, label = Path(folder).expanduser(), f"model {str(folder)!r}"
+    path, label = Path(os.path.expanduser(folder)), f"model {str(folder)!r}"
     refuse(
         any(len(part.encode(errors="replace")) > 255 for part in path.parts),
         f"model {str(folder)[:60]!r}… is too long for a name of a file; accepted: {_ACCEPTED}",
@@ -108,11 +108,11 @@ def _instead(path: Path) -> str:
     """What lies at a path that is no folder of a model, and the accepted forms."""
     if not path.exists():
         beside = [p.parent for p in path.parent.glob("*/config.json")]
-        beside += path.parent.glob("*.gguf")
+        beside += (p for name in ("*.gguf", "config.json") for p in path.parent.glob(name))
         if close := nearest(path.name, [p.name for p in beside]):
             close = str(path.with_name(close))
             return f"does not exist; did you mean {close!r}? accepted: {_ACCEPTED}"
-        if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)):
+        if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)) and not path.parent.is_dir():
             return f"is not in the hub's cache; download it first: hf download {path}"
         return f"does not exist; accepted: {_ACCEPTED}"
     if not path.is_dir():

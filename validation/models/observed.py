@@ -566,7 +566,7 @@ def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] 
         count = max(count, getattr(config, "num_hidden_layers", None) or 0)
     if not calls and not watch.given and not any(any(each) for each in numbers.values()):
         raise NotObserved("its layers call no attention of the library, and keep nothing by name")
-    patterns, layers = dict[int, Any](), list[LayerOutline]()
+    patterns, layers, tables = dict[int, Any](), list[LayerOutline](), _own_patterns(network)
     for at in range(count):
         heads, cached, indexed, state, stops = numbers.get(at, (0, 0, 0, 0, None))
         of, call = calls.get(at, (at, None))
@@ -578,7 +578,7 @@ def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] 
             function = call.mask
         if id(function) not in patterns:
             patterns[id(function)] = pattern(function) if function else None
-        view = _own_pattern(network, of) or patterns[id(function)]
+        view = tables.get(of) or patterns[id(function)]
         width, both, chunked = view or (None, False, False)
         asked = call.heads if call else getattr(config, "num_attention_heads", None) or heads or 1
         keys = heads or (call.key_heads if call else asked)
@@ -615,11 +615,10 @@ def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] 
     return Observed(tuple(layers), held is not None, _table(watch, network), crossed)
 
 
-def _own_pattern(network: Any, layer: int) -> tuple[int | None, bool, bool] | None:
-    """What an attention lets a query see by a table of its own; None where it has none."""
+def _own_patterns(network: Any) -> dict[int | None, tuple[int | None, bool, bool]]:
+    """What attentions let a query see by tables of their own, by layer."""
+    patterns = dict[int | None, tuple[int | None, bool, bool]]()
     for module in network.modules():
-        if layer_of(module) != layer:
-            continue
         for name, table in module.named_buffers(recurse=False):
             square = table.dim() > 1 and table.shape[-1] == table.shape[-2] > 1
             if not square or table.dtype != torch.bool or table.numel() > LONG << 9:
@@ -629,8 +628,9 @@ def _own_pattern(network: Any, layer: int) -> tuple[int | None, bool, bool] | No
             row = getattr(module, name).flatten(0, -3)[0][-1]
             seen = int(row.sum())
             if seen and bool(row[-seen:].all()):
-                return (None if seen == len(row) else seen), False, False
-    return None
+                width = None if seen == len(row) else seen
+                patterns.setdefault(layer_of(module), (width, False, False))
+    return patterns
 
 
 def _picks(watch: _Watch, layer: int, call: _Call | None) -> int | None:

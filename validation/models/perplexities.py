@@ -2,8 +2,8 @@
 
 *last-token*: every target is predicted from exactly as many tokens before it as the length says.
 *non-overlapping*: every token of a segment is predicted from those before it in the segment.
-*hf-stride*, *llama.cpp* and *lm-eval* compute what the guide of transformers, the tool of llama.cpp
-and the rolling windows of lm-evaluation-harness compute, on the first tokens of the text.
+*hf-stride* is the method of transformers' guide, *llama.cpp* that of its tool, *lm-eval* the
+rolling windows of lm-evaluation-harness. All read the first tokens of the text.
 """
 
 from __future__ import annotations

@@ -41,13 +41,14 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
     if (path / "adapter_config.json").is_file():
         raise _wrong(model, "has an adapter beside the model", "a model with its adapter merged")
     if model.values.get("quantization_config"):
-        how = dict(model.values["quantization_config"]).get("quant_method", "quantised")
+        table = model.values["quantization_config"]
+        how = str(table.get("quant_method", "quantised") if isinstance(table, dict) else table)
         raise _wrong(model, f"has weights quantised by {how!r:.40}", "weights in floating point")
     if (path / INDEX).is_file():
-        table = read_json(path, INDEX, _INDEX_BYTES).get("weight_map")
-        if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+        files = read_json(path, INDEX, _INDEX_BYTES).get("weight_map")
+        if not isinstance(files, dict) or not all(isinstance(v, str) for v in files.values()):
             raise _wrong(model, f"has no table weight_map in {INDEX}", "names of files")
-        named = {key: path / Path(value).name for key, value in table.items()}
+        named = {key: path / Path(value).name for key, value in files.items()}
     else:
         single = path / ("weights.safetensors" if model.kind == RUN else SINGLE)
         named = dict.fromkeys(_names(model, single), single)

@@ -59,7 +59,7 @@ def demonstration(
     name, idea = named_encodings(f)[0]
     others = [pair for pair in named_encodings(BASELINES) if pair[0] != name]
     subjects = [(name, idea), *others]
-    whole = survey(subjects, preset_name=preset, title=f"Demonstration of {name}", notice=notice)
+    whole = survey(subjects, preset_name=preset, notice=notice)
     whole = dataclasses.replace(whole, asked=(name,))
     yield whole
     require_torch("a trained model beside the theory")

@@ -131,14 +131,12 @@ class Study(Result):
     Fields:
         entries: one an encoding.
         settings: of the models, as a run has them, but for the encoding.
-        title: of the page.
         asked: names of the entries the question was about; the others are baselines.
         place: these among the catalogue.
     """
 
     entries: tuple[Studied, ...]
     settings: Mapping[str, Any]
-    title: str = "Study"
     asked: tuple[str, ...] = ()
     place: Place | None = None
 
@@ -384,7 +382,6 @@ def study(
         text=text,
         store=store,
         seed=seed,
-        title=f"Study of {', '.join(n for n, _ in ideas)}",
         notice=notice,
     )
     names = tuple(name for name, _ in ideas)
@@ -436,7 +433,6 @@ def survey(
     text: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] = "runs",
     seed: int = 0,
-    title: str = "Study",
     notice: Progress | None = None,
 ) -> Study:
     """Predict every encoding, and train a small model for those named.
@@ -450,7 +446,6 @@ def survey(
         text: a file or folder to train on; the standard library's sources if None.
         store: folder of the runs; a finished run is never repeated.
         seed: of the weights and the order of the text.
-        title: of the page.
         notice: called as `notice(stage, done, total)`.
 
     Raises:
@@ -494,4 +489,4 @@ def survey(
         entries.append(Studied(prediction).with_lines(lines))
         progress("done", 1, 1)
     named = {"encoding", "label", "family", "task"}
-    return Study(tuple(entries), usual.model_dump(mode="json", exclude=named), title)
+    return Study(tuple(entries), usual.model_dump(mode="json", exclude=named))

@@ -354,3 +354,29 @@ def test_functions_of_jax_are_read_where_it_is_installed():
 
     found = encoding(lambda n: Result(-2 * log1p(n).values))
     assert (found.origin, found.resembles) == ("tabulated", "-2*log(n + 1)")
+
+
+def _windows(h, q, k):
+    inside = np.heaviside(5000 * (h + 1) - (q - k), 0) > 0  # which is not followed
+    return np.where(inside, -(q - k) / 8, -np.inf)
+
+
+def test_each_head_is_asked_at_the_far_edges_of_all():
+    inspection = inspect_bias(_windows, heads=2)
+    assert "window of 5000 keys" in inspection.family
+    assert "window of 10000 keys" in inspection.family
+    assert inspection.seen.query == 2**20
+
+
+def test_a_change_at_far_queries_alone_is_seen():
+    def f(q, k):
+        return -np.heaviside(q - k, 0) * (q - k) / np.where(np.heaviside(q - 30000, 0) > 0, 4, 8)
+
+    assert inspect_bias(f).mechanism == "positions"
+
+
+def test_an_edge_between_distances_that_were_not_asked_is_no_window():
+    at = np.array([*range(64), 128.0, 256.0])
+    assert fitted(at, np.where(at < 100, 0.0, -np.inf), "float64") is None
+    assert fitted(at, np.where(at < 64, 0.0, -np.inf), "float64") is None
+    assert "40 keys" in fitted(at, np.where(at < 40, 0.0, -np.inf), "float64").family

@@ -24,6 +24,7 @@ from farfield.validation.harness.train import (
     backward,
     batch,
     learning_rate,
+    optimizer,
     read_tensors,
     train,
     write_tensors,
@@ -339,3 +340,37 @@ def test_numbers_below_the_least_normal_one_are_0_in_training_alone():
 
     train(model_of(run(steps=2)), TEXT, run(steps=2), progress=watch)
     assert seen == [0.0, 0.0] and float(tiny * 1e-10) > 0
+
+
+OPTIMIZERS = """
+def raises(model, run):
+    raise ValueError("no rate")
+
+def number(model, run):
+    return 3
+
+def other(model):
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        (
+            "raises",
+            r"^mine.py:raises, line 3: ValueError: no rate; accepted: a function of a model",
+        ),
+        ("number", "^number returns 3; accepted is an optimiser of torch$"),
+        (
+            "other",
+            r"^other: other\(\) takes 1 positional argument but 2 were given; accepted: a func",
+        ),
+        ("absent", "^absent: module .* has no attribute 'absent'; accepted: a function of a model"),
+    ],
+)
+def test_what_is_no_optimizer_is_refused_in_a_line(name, said, tmp_path):
+    (tmp_path / "mine.py").write_text(OPTIMIZERS)
+    asked = run(optimizer=f"{tmp_path}/mine.py:{name}")
+    with pytest.raises(InputError, match=said):
+        optimizer(model_of(asked), asked)

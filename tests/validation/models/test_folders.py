@@ -386,6 +386,8 @@ BAD = {
     "long": ({"model_type": "llama", "max_position_embeddings": 10**400}, "accepted: at most 9"),
     "scaled": ({"model_type": "llama", "rope_scaling": "yarn"}, "rope_scaling 'yarn'; accepted"),
     "broad": ({"model_type": "llama", "hidden_size": 10**11}, "hidden_size 1000.*at most 16777216"),
+    "texts": ({"model_type": "llama", "text_config": "x"}, "text_config 'x'; accepted: a table"),
+    "classes": ({"model_type": "xyz", "architectures": 5}, "architectures 5; accepted: a list"),
     "typeless": ({"hidden_size": 4}, "names no model_type"),
     "split": ({"model_type": "mistral"}, "tensor-parallel 5 with 32 heads"),
 }
@@ -415,6 +417,8 @@ def test_what_is_no_folder_of_a_model_is_named(tmp_path):
         (tmp_path / "empty", "has no config.json"),
         (tmp_path / "gone", "does not exist; accepted"),
         (tmp_path / "plian", f"does not exist; did you mean '{tmp_path / 'plain'}'.*accepted"),
+        (file.with_name("config.jsn"), f"does not exist; did you mean '{file}'.*accepted"),
+        ("~no such user/x", "does not exist; accepted"),
     ):
         with pytest.raises(InputError, match=message.replace("\\", ".")):
             describe(place)
@@ -539,6 +543,31 @@ def test_what_llama_cpp_decides_by_architecture(tmp_path, seen):
 def test_counts_of_a_header_are_bounded(key, value, tmp_path):
     with pytest.raises(InputError, match=r"the header has .*; accepted"):
         read(tmp_path, "llama", **{key: value})
+
+
+KEYS = (
+    "attention__head_count_kv",
+    "attention__sliding_window",
+    "attention__sliding_window_pattern",
+    "attention__temperature_scale",
+    "attn_logit_softcapping",
+    "context_length",
+    "rope__dimension_count",
+    "rope__freq_base",
+    "rope__scaling__factor",
+    "rope__scaling__type",
+    "shortconv__l_cache",
+)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma3", "lfm2"])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_value_of_another_kind_is_read_or_refused_in_a_line(kind, key, tmp_path):
+    for value in ("x", [1], [1.5] * 12, -1, 1.5, np.inf, None, {}):
+        try:
+            assert read(tmp_path, kind, **{"attention__sliding_window": 512} | {key: value}).kinds
+        except InputError as error:
+            assert "accepted" in str(error) and "\n" not in str(error)
 
 
 def test_a_gguf_file_is_read_by_its_header(tmp_path):

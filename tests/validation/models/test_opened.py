@@ -343,6 +343,7 @@ SPOILED = {
     "awq": (weights_with(lambda t: {f"{k}.qweight": v for k, v in t.items()}), "quantised weights"),
     "adapter": (lambda p: (p / "adapter_config.json").write_text("{}"), "an adapter beside"),
     "fp8": (configured(quantization_config={"quant_method": "fp8"}), "quantised by 'fp8'"),
+    "int4": (configured(quantization_config="int4"), "quantised by 'int4'"),
     "stray": (lambda p: (p / "model.safetensors").rename(p / "x.safetensors"), "no index names"),
     "type": (configured(model_type="bert"), "can only be audited"),
 }

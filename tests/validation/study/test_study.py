@@ -163,6 +163,25 @@ def test_a_study_trains_its_baselines_on_the_same_seed(tiny):
     assert {line["seed"] for e in s.entries for line in e.lines} == {0}
 
 
+def test_each_option_of_a_study_reaches_the_models_under_its_name(monkeypatch):
+    given, told = {}, []
+
+    def recorded(subjects, **options):
+        given.update(options, subjects=[name for name, _ in subjects])
+        return survey(subjects)
+
+    def notice(*at):
+        told.append(at)
+
+    monkeypatch.setattr("farfield.validation.study.study.survey", recorded)
+    same = {"tested": (16, 32), "text": "a text", "store": "a store", "seed": 3, "notice": notice}
+    whole = study(["-n", "-n/2"], train=True, preset="tiny", trained=8, baselines="nope", **same)
+    names = ["-n", "-n/2", "nope"]
+    said = {"subjects": names, "train": names, "title": "Study of -n, -n/2"}
+    assert given == {**said, "preset_name": "tiny", "length": 8, **same}
+    assert whole.asked == ("-n", "-n/2") and told == [("place among the catalogue", 0, 1)]
+
+
 @pytest.mark.parametrize("f", [[], "alibbi", "n +", ["-n", "-log("]])
 def test_bad_ideas_are_refused(f):
     with pytest.raises(InputError):

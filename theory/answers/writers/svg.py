@@ -237,8 +237,8 @@ class _Drawing:
             )
 
     def _names(self, ends: list[Named]) -> dict[Named, str]:
-        """The texts of the names to the right of the frame, as near to the ends of their lines as
-        their neighbours leave room, with a leader where that is not beside them."""
+        """The names to the right of the frame, each as near to the end of its line as its
+        neighbours leave room. A leader joins a name with a line that does not end beside it."""
         size, gap = self.shape.type, STEP * self.shape.type
         kept = sorted(
             dict.fromkeys(ends[: 1 + int((self.bottom - self.top) / gap)]), key=lambda e: e[1][1]

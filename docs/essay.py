@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from jinja2 import ChoiceLoader, FileSystemLoader
 from markupsafe import Markup
 
 from farfield.figures.document import environment, typeset
@@ -73,8 +74,7 @@ def held(field: ReceptiveField) -> str:
         return "no number of tokens ever holds 99 %"
     if field.tokens is not None:
         return f"{field.tokens:,} tokens hold 99 %"
-    low, _ = field.answer.low, field.answer.high  # type: ignore[union-attr]
-    return f"about 10^{low / math.log(10):.1f} tokens hold 99 %, too many to be of use"
+    return f"about 10^{field.answer.low / math.log(10):.1f} tokens hold 99 %, too many to be of use"
 
 
 def _decided(formula: str) -> dict[str, Any]:
@@ -146,7 +146,9 @@ def essay() -> str:
     """The page, whole: styles, script and data inside it, nothing asked of another host."""
     answers = contents()
     data = json.dumps(answers, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    template = environment().get_template("essay.html")
+    around = environment()
+    places = FileSystemLoader(Path(__file__).with_name("_essay")), around.loader
+    template = around.overlay(loader=ChoiceLoader(places)).get_template("essay.html")
     whole = template.render(
         data=Markup(data),
         tex=_tex,
