@@ -6,6 +6,8 @@ import shlex
 import subprocess
 import sys
 import time
+import tomllib
+from importlib import resources
 
 import pytest
 
@@ -176,6 +178,14 @@ def test_the_help_of_a_verb_has_examples_first_and_folds_what_many_share(run, ve
     assert code == 0 and short.index(f"    farfield {EXAMPLES[verb][0]}") < short.index("╭─")
     assert "╭─ The answer" in whole and "╭─ The answer" not in short and "--json" in short
     assert short.index("--json") > short.rindex("╰─") and len(short) < len(whole)
+
+
+def test_the_help_of_train_names_each_preset_and_how_heads_are_given(run):
+    presets = tomllib.loads(
+        resources.files("farfield.validation.harness").joinpath("presets.toml").read_text("utf-8")
+    )
+    words = {word.strip(".,") for word in run("train", "-h")[1].split()}
+    assert {*presets} <= words and "--heads" in words
 
 
 @pytest.mark.parametrize("line", [(verb, line) for verb in VERBS for line in EXAMPLES[verb]])

@@ -176,6 +176,11 @@ def test_a_study_of_values_has_the_numbers_of_the_rows_seen(run, tmp_path):
     same = farfield.leak("-n/8", 64, 256).value
     assert f"leak,64 to 256,{same:.3g}" in rows and "64 to 1024" not in rows
     assert (tmp_path / "page" / "index.html").is_file()
+    known = run("atlas", f"{tmp_path}/own.py:values")[1]
+    assert (
+        known.startswith("table of 512 values: values up to distance 511.")
+        and known.count("; tail=") == 1
+    )
 
 
 def test_lint_of_values_says_once_how_far_they_are_known(run, file):

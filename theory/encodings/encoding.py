@@ -253,13 +253,13 @@ class Encoding(Result):
         if not self.biases:
             formula = f"no bias by distance ({self.out_of_scope})"
         if self.seen is not None:
-            formula = str(self.out_of_scope)
+            formula = f"values up to distance {self.seen.distance}"
         blocks: list[Block] = [
             sentence(
                 "{name}{dialect}: {said}.",
                 name=self.title or self.name,
                 dialect=dialect,
-                said=formula if self.seen else shortened(formula, 120),
+                said=shortened(formula, 120),
             ),
         ]
         if self.formula is not None:
