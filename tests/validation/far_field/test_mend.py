@@ -189,6 +189,7 @@ def test_work_is_what_the_layers_multiply(rotary, words):
     work = timed(subject_of(rotary, words, 32))
     of_a_token = 4 * 32 * 32 + 3 * 32 * 32 + 300 * 32 + 3 * 32
     assert work.operations(1, 0) == 2 * of_a_token and work.operations(0, 1) == 4 * 32
+    assert real(work, Repair(), TO) == work.of(TO, TO**2 / 2)
     assert work.seconds > 0 and real(work, Repair(cut=64), TO) < real(work, Repair(), TO)
 
 
