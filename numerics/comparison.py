@@ -54,7 +54,7 @@ from farfield.numerics.summation.analytic_bias import Bias, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra import door
-from farfield.theory.algebra.door import check_time, within
+from farfield.theory.algebra.door import check_time, unhurried, within
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import (
@@ -78,7 +78,7 @@ from farfield.theory.answers.notation import (
 )
 from farfield.theory.answers.number import SHARES, at_most, decimal, share
 from farfield.theory.decision.differences import limit_of_difference
-from farfield.theory.encodings import Encoding
+from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
@@ -367,11 +367,13 @@ def compare_tails(
 
 def _fields(p: Expr) -> tuple[str, ...]:
     """The receptive fields of a bias, as they are written; where there is none, of a row too."""
+    with unhurried():  # it was read before, as a part of what was given
+        subject = encoding(p)
     return tuple(
         field.value_text()
         if field.finite is None
         else f"{_count(field.value_text())} ({field.finite.head_text()} in a row of {FINITE_ROW})"
-        for field in theoretical_receptive_field(p, EPS)
+        for field in theoretical_receptive_field(subject, EPS)
     )
 
 

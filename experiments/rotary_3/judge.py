@@ -127,26 +127,31 @@ def markdown():
     yield "| advice, recall and cost of the plan | not read | not read |"
     yield ""
     for text in TEXTS:
-        yield f"## {text}"
-        yield ""
+        yield from table(text)
+
+
+def table(text):
+    """What was read of a text."""
+    yield f"## {text}"
+    yield ""
+    yield (
+        "| setting | rows | gap probe | loss less the cut text | to 2,048 | to 8,192 | beyond "
+        "| only it, only the cut text (p) | loses |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name in (CUT, *SETTINGS):
+        rows = rows_of(text, name)
+        own, cut = recall(text, name, rows), recall(text, CUT, rows)
+        mean, half, _ = difference(text, name, CUT)
+        two, band = pairs(own, cut), lost(own, cut, TRAINED, TO)
+        said = PROBED[text].get(name)
         yield (
-            "| setting | rows | gap probe | loss less the cut text | to 2,048 | to 8,192 | beyond "
-            "| only it, only the cut text (p) | loses |"
+            f"| {name} | {len(rows)} | {'' if said is None else f'{said:+.3f}'} | "
+            f"{mean:+.3f} ± {half:.3f} | {' | '.join(shares(own))} | "
+            f"{two.first}, {two.second} ({two.p:.3g}) | "
+            f"{f'{band.low} to {band.high}' if band else ''} |"
         )
-        yield "|---|---|---|---|---|---|---|---|---|"
-        for name in (CUT, *SETTINGS):
-            rows = rows_of(text, name)
-            own, cut = recall(text, name, rows), recall(text, CUT, rows)
-            mean, half, _ = difference(text, name, CUT)
-            two, band = pairs(own, cut), lost(own, cut, TRAINED, TO)
-            said = PROBED[text].get(name)
-            yield (
-                f"| {name} | {len(rows)} | {'' if said is None else f'{said:+.3f}'} | "
-                f"{mean:+.3f} ± {half:.3f} | {' | '.join(shares(own))} | "
-                f"{two.first}, {two.second} ({two.p:.3g}) | "
-                f"{f'{band.low} to {band.high}' if band else ''} |"
-            )
-        yield ""
+    yield ""
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class SuperpolynomialSum(Direct):
     first: int
 
     checked: ClassVar[bool] = False
+    near: ClassVar[int] = 1 << 13
 
     @remembered
     def rest(self, y: int) -> arb:
@@ -59,7 +60,7 @@ class SuperpolynomialSum(Direct):
 
     def _beyond(self, j: int) -> arb:
         """Terms up to where the rest is below the precision, relative to T_j."""
-        bits, count = ctx.prec, 8
+        bits, count = ctx.prec, 64
         goal = self.term(j) * arb(2) ** -(bits + 8)
         if not goal > 0:  # a term too small for balls
             return arb(0).union(self.rest(j).upper())

@@ -62,6 +62,16 @@ def row(p):
         return found.tail(0)
 
 
+@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("text", ["where((n%2==0)&(n>8),-inf,-3/2*log(5+n))", "-log(7+n)"])
+def test_no_budget_is_too_short_for_an_answer(name, text):
+    """Whatever was not decided when the clock ended is unknown, also in what is asked besides."""
+    more = {"length": 64} if name == "layers" else {}
+    for budget in (0, 0.003, 0.03):
+        assert QUESTIONS[name](text, budget_s=budget, **more).status
+        assert compare_tails(text, "-n/7", "-log(9+n)", budget_s=budget).status
+
+
 WALKS = {
     "normal form": lambda p: normal_form(p, 0),
     "monotone": lambda p: has_monotone_slope(-p, 0),

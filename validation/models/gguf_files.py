@@ -83,7 +83,7 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
     notes = ["llama.cpp leaves the window of the header out, and keeps every key"] * ignored
     if bias := _alibi(known, header):
         notes.append(f"ALiBi with exponents up to {bias:g}")
-    if grows := own.get("attention.temperature_scale"):
+    if grows := header.real("attention.temperature_scale"):
         notes.append(f"logits grow with the row, temperature scale {grows:g}")
     layers = tuple(_layers(known, header, both))
     scales = dict.fromkeys(layer.scale for layer in layers if layer.scale != 1)

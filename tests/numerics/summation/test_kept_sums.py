@@ -33,7 +33,7 @@ def state(value, seen=()):
 
 
 @pytest.mark.parametrize("text", BIASES.values(), ids=BIASES)
-def test_no_question_changes_a_sum(text):
+def test_no_question_changes_a_sum(text, short_envelopes):
     """Nothing is written into it, and questions in another order have answers that agree."""
     bias = read(text)
     asked, fresh = find(bias), find(bias)
@@ -50,7 +50,7 @@ def test_no_question_changes_a_sum(text):
 
 
 @pytest.mark.parametrize("text", [*BIASES.values(), "where(n<3000,-sqrt(n+2),-n/7)"])
-def test_a_search_that_the_clock_ended_is_begun_again(monkeypatch, text):
+def test_a_search_that_the_clock_ended_is_begun_again(monkeypatch, text, short_envelopes):
     bias = read(f"{text}-log(n+97)")  # of no other test
     with monkeypatch.context() as hurried, precision(64):
         hurried.setattr(series_module, "SET_UP_S", -1.0)

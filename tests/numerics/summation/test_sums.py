@@ -186,7 +186,7 @@ def test_other_formulas_are_not_recognised(text):
         ]
     ),
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_sums_of_random_kernels(a, b, family):
     s = series(read(family.format(a=a, b=b)))
     low, high = ball(s.total, 80), ball(s.total, 250)

@@ -12,6 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import farfield
 from farfield.validation.far_field.cost import timed
 from farfield.validation.far_field.foresee import _work
+from farfield.validation.far_field.halving import reading_plan
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.models.speed import lasting
 
@@ -94,13 +95,20 @@ def test_the_work_that_is_said_is_that_of_the_rows_that_are_read(counted, words)
     assert tokens - begun == passed[0] - before
 
 
-def test_the_unchanged_model_is_probed_once(counted, words, tmp_path):
+def test_the_unchanged_model_is_probed_once(counted, words, tmp_path, monkeypatch):
     model, passed = counted
-    said = []
+    said, planned = [], []
+
+    def plan(*asked):
+        planned.append(asked[-1])
+        return reading_plan(*asked)
+
+    monkeypatch.setattr("farfield.validation.far_field.mend.reading_plan", plan)
 
     def report(stage, done, total, note=""):
         if stage == "settings":
             said.append(passed[0])
+            assert total == planned[0]  # the plan counts what is probed
         if stage == "rows":
             raise KeyboardInterrupt
 

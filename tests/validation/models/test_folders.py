@@ -545,6 +545,31 @@ def test_counts_of_a_header_are_bounded(key, value, tmp_path):
         read(tmp_path, "llama", **{key: value})
 
 
+KEYS = (
+    "attention__head_count_kv",
+    "attention__sliding_window",
+    "attention__sliding_window_pattern",
+    "attention__temperature_scale",
+    "attn_logit_softcapping",
+    "context_length",
+    "rope__dimension_count",
+    "rope__freq_base",
+    "rope__scaling__factor",
+    "rope__scaling__type",
+    "shortconv__l_cache",
+)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma3", "lfm2"])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_value_of_another_kind_is_read_or_refused_in_a_line(kind, key, tmp_path):
+    for value in ("x", [1], [1.5] * 12, -1, 1.5, np.inf, None, {}):
+        try:
+            assert read(tmp_path, kind, **{"attention__sliding_window": 512} | {key: value}).kinds
+        except InputError as error:
+            assert "accepted" in str(error) and "\n" not in str(error)
+
+
 def test_a_gguf_file_is_read_by_its_header(tmp_path):
     path = tmp_path / "grok.gguf"
     writer = gguf.GGUFWriter(path, "grok")

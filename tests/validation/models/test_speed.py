@@ -1,6 +1,7 @@
 """How long some rows take is said before the first of them is read, and counts what is read."""
 
 import functools
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -62,6 +63,9 @@ def test_the_time_is_said_before_rows_are_read(name, counted, words, tmp_path):
     stage, total, read = said[0]
     assert stage.startswith("about 1 s: ") and total == 0 and read <= 64 + speed.SHORT
     assert sum(stage.startswith("about") for stage, *_ in said) == 1 and len(said) > 1
+    if name == "window":
+        most = re.fullmatch(rf"about 1 s: at most (\d+) windows on {ROWS} rows of .*", stage)
+        assert len(said) - 1 <= int(most[1]) < 2 * len(said)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
