@@ -36,8 +36,8 @@ source of matplotlib it was read up to its gap probe. The machine had 15 to 20 o
   49 of 123 right answers for 40, 16 won and 7 lost (p = .09). Its text is another part of the
   manual, where the cut text recalls more needles from 2,048 to 8,192 tokens back. Where 41 of the
   48 needles are drawn in three rows of the truth, the rule advises it in 90 % of the draws on
-  CMake, and in 80 % on matplotlib. So the plan is right in kind and reads too few needles to be
-  sure.
+  CMake, and in 80 % on matplotlib. So the plan names the right setting and reads too few needles
+  to show it each time.
 * farfield reads one setting in the second round now, not two. It would have read the same three
   rows with Self-Extend, and said the same.
 * **Order of losses**: Llama 3 1.5 lies above the cut text and Self-Extend on CMake. The gap probe
@@ -45,8 +45,8 @@ source of matplotlib it was read up to its gap probe. The machine had 15 to 20 o
 * **Recall by band** is missed in two of six: the cut text from 2,048 to 8,192 tokens back, and
   Self-Extend beyond.
 * **The cost was missed, by twice.** Self-Extend joined its two attentions by hand, which took
-  three times one attention, and a third of the time went to the memory of its logits. farfield
-  joins them in one kernel since then.
+  three times one attention. A third of the time was that of the system. farfield joins them in
+  one kernel since then.
 """
 COST = {"cmake": "16.1: 20.4 min of processor time, 76 s a row", "matplotlib": "not read"}
 """Of the whole answer, in plain rows of `farfield`, by its own timing."""

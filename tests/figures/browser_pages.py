@@ -32,7 +32,7 @@ EXHIBITS = {
     "table": "chi2023.table3-measured",
 }
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
-PAGES = ("study", "trained", *ATLAS, "figures", *EXHIBITS, "audit", "essay")
+PAGES = ("study", "values", "trained", *ATLAS, "figures", *EXHIBITS, "audit", "essay")
 PLACE = "margin: 0; max-width: 700px"
 """What a picture has of the documentation's page, and of a page on GitHub at least."""
 MEASURE = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
@@ -46,6 +46,8 @@ def written(folder):
     text = folder / "text.txt"
     text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)
     pages = {"study": write_study(study(["-log(1+n)^(3/2)", "alibi", "t5"]), folder / "study")}
+    values = [-(k**0.5) for k in range(100)]
+    pages["values"] = write_study(study(encoding(values)), folder / "values")
     one = study(
         "type1",
         train=True,

@@ -54,7 +54,7 @@ class Generators:
         if e.is_Pow and not e.exp.is_Integer:
             return self._exp(e.exp * self._log(e.base))
         if e.args:
-            return e.func(*map(self._lower, e.args), evaluate=True)
+            return e.func(*map(self._lower, e.args))
         return e
 
     def _exp(self, exponent: Expr) -> Expr:

@@ -229,6 +229,7 @@ BAD = {
     "a if n else b": "expected a condition",
     "n if n < 3": "expected else",
     r"-\frac{1}{": "ends here",
+    r"-\frac{n^12}{2}": "column 10: an exponent of several digits needs braces",
     r"\begin{cases} n & n < 3": "end of the cases|next case",
     r"\undefined{n}": "not part of a formula",
     "n+": "ends here",

@@ -99,7 +99,7 @@ WRONG = {
     "accepted is a width that is an even multiple": ("--width", 100),
     "lr -1.0; accepted is greater than 0": ("--lr", -1),
     "layers 1000000000; accepted is less than or equal to 2000": ("--layers", 10**9),
-    "'none.py' cannot be read: No such file": ("--protocol", "none.py:f"),
+    "there is no file 'none.py'; accepted: a file of Python": ("--protocol", "none.py:f"),
     "output folder '/dev/null'": ("--runs", "/dev/null"),
     "'/nowhere' does not exist": ("--text", "/nowhere"),
     "--tested 'x' is not a number": ("--tested", "4,x"),
