@@ -90,8 +90,7 @@ def train(
 ) -> int:
     """Train a model with each encoding and measure it; it resumes after an interruption.
 
-    The presets: demo, tiny, first, small, recall, base, paper:qin2024, paper:chi2023 and
-    paper:sun2023. --heads gives the model its heads; the preset's if not given.
+    --heads gives the model its heads; the preset's if not given.
 
     Args:
         formulas: a formula in n, a name of the catalogue, heads as "[-n/4; 0 x7]", or a torch

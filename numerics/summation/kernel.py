@@ -130,9 +130,6 @@ class Direct(Kernel):
     Sums by one precision are made once.
     """
 
-    near: ClassVar[int] = 1
-    """From so many places before the last tail beyond N, terms are added to it."""
-
     def term(self, j: int) -> arb:
         """exp(p(j)) for an integer j >= start."""
         raise NotImplementedError
@@ -160,15 +157,15 @@ class Direct(Kernel):
         return kept[bits]
 
     def tail(self, j: int) -> arb:
-        """From the sums; beyond them from the last tail, where that is near."""
+        """From the sums; beyond them from the next place, where it was the last one."""
         bits = ctx.prec
         at, sums = self._base(bits)
         if j <= at:
             return sums[j - self.start]
         last, value = memory(self).get(("last", bits), (0, arb(0)))
-        if j < last <= j + self.near:
+        if j == last - 1:
             with precision(bits + 32):
-                value = suffix_sums(value, self.term, last, j)[0]
+                value += self.term(j)
         elif j != last:
             value = self._beyond(j)
         memory(self)["last", bits] = j, value

@@ -14,75 +14,114 @@ from flint import arb, ctx, fmpq
 from sympy import S
 
 from farfield.numerics.summation.analytic_bias import Bias
-from farfield.numerics.summation.kept_sums import remembered
-from farfield.numerics.summation.kernel import Direct, suffix_sums
+from farfield.numerics.summation.kept_sums import memory, remembered
+from farfield.numerics.summation.kernel import Kernel, suffix_sums
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 
 MAX_TERMS = 1 << 17  # terms of a sum one by one
-SHARES = (1 - 2.0**-20, 1 - 2.0**-10, 0.95, 0.75, 0.5, 0.25)
-"""Of the exponent that holds at a place: smaller ones are easier to prove from there on. Far out a
-share of the exponent is many orders of magnitude."""
+NEAR = 1 << 13  # terms from a tail far out to the one that was asked for before
+LEAST = 16  # end of a row from which the rest beyond it is bounded
+SHARES = (0.95, 0.75, 0.5, 0.25)
+"""Of the exponent that holds at a place: smaller ones are easier to prove from there on."""
+FAR_SHARES = (1 - 2.0**-20, 1 - 2.0**-10, *SHARES)
+"""The same far out, where a share of the exponent is many orders of magnitude."""
 
 
 @dataclass(frozen=True)
-class SuperpolynomialSum(Direct):
-    """Terms one by one up to `first`, and a bound of the rest."""
+class SuperpolynomialSum(Kernel):
+    """The sums, and a bound of the rest."""
 
     source: Bias
     first: int
 
     checked: ClassVar[bool] = False
-    near: ClassVar[int] = 1 << 13
 
     @remembered
-    def rest(self, y: int) -> arb:
-        """A bound of sum_{i>=y} exp(p(i)): a power x^-a, a > 2, that lies above the terms from y
-        on, integrated; oo without one."""
+    def rest(self, y: int, shares: tuple[float, ...] = SHARES) -> arb:
+        """A bound of sum_{i>=y} exp(p(i)), y >= 2: a power x^-a, a > 2, that lies above the terms
+        from y on, integrated; oo without one."""
         with precision(128):
             log_x = arb(y - 1).log()
             try:
                 size = to_arb(self.source.direct({n: fmpq(y - 1)}))
             except Undefined:
                 return arb.pos_inf()
-            for share in SHARES:
+            for share in shares:
                 a = (-size / log_x * arb(share)).mid()
                 if a > 2 and self.source.is_steep(a, log_x):
                     return ((1 - a) * log_x).exp() / (a - 1)
         return arb.pos_inf()
 
-    def term(self, j: int) -> arb:
-        return self.source.term(j)
+    def _sums(self) -> dict[int, list[arb]]:
+        """Sums from the start on, by precision."""
+        return memory(self).setdefault("sums", {})
 
-    def _begin(self, bits: int) -> int:
-        return self.first
+    def tail(self, j: int) -> arb:
+        if j - self.start > MAX_TERMS // 2:
+            return self._far_tail(j)
+        bits = ctx.prec
+        sums = self._sums().setdefault(bits, [])
+        if not sums or j - self.start >= len(sums) // 2:
+            self._extend(j, bits)
+        sums = self._sums()[bits]
+        return sums[j - self.start]
 
-    def _beyond(self, j: int) -> arb:
-        """Terms up to where the rest is below the precision, relative to T_j."""
-        bits, count = ctx.prec, 64
-        goal = self.term(j) * arb(2) ** -(bits + 8)
-        if not goal > 0:  # a term too small for balls
-            return arb(0).union(self.rest(j).upper())
-        while not self.rest(j + count) < goal:
-            count *= 2
-            if count > MAX_TERMS:
-                raise Unreachable("too many terms would have to be summed one by one")
+    def _far_tail(self, j: int) -> arb:
+        """The terms from j on alone, up to where the rest is below the precision; or up to the tail
+        that was asked for before, where that is near."""
+        bits, far = ctx.prec, memory(self).setdefault("far", {})
+        place, rest = far.get(bits, (0, arb(0)))
+        if not 0 <= place - j <= NEAR:
+            place = self._far_end(j, bits)
+            rest = arb(0).union(self.rest(place, FAR_SHARES).upper())
         with precision(bits + 32):
-            rest = arb(0).union(self.rest(j + count).upper())
-            return suffix_sums(rest, self.term, j + count, j)[0]
+            tail = suffix_sums(rest, self.source.term, place, j)[0]
+        far[bits] = j, tail
+        return +tail
 
-    def guess(self, goal: arb) -> int | None:
-        """From the sums: terms far out, where the search might look, are dear."""
-        _, sums = self._base(ctx.prec)
-        return self.start + bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
+    def _far_end(self, j: int, bits: int) -> int:
+        """Where the rest is below the precision, relative to T_j."""
+        upto, goal = j + 64, to_arb(self.source.term(j)) * arb(2) ** -(bits + 8)
+        while not self.rest(upto, FAR_SHARES) < goal:
+            upto = j + 2 * (upto - j)
+            if upto - j > MAX_TERMS:
+                raise Unreachable("too many terms would have to be summed one by one")
+        return upto
 
     def between(self, a: int, b: int) -> arb:
         """A far b by the bound of the rest, where that is precise enough."""
         bits, total = ctx.prec, self.tail(a)
         with precision(bits + 32):
-            value = total - arb(0).union(self.rest(b).upper())
-        return value if value.rel_accuracy_bits() >= bits + 4 else total - self.tail(b)
+            value = total - arb(0).union(self.rest(max(b, LEAST)).upper())
+            precise = b >= LEAST and value.rel_accuracy_bits() >= bits + 4
+        return value if precise else total - self.tail(b)
+
+    def guess(self, goal: arb) -> int | None:
+        """From the sums: terms far out, where the search might look, are dear."""
+        bits, size = ctx.prec, 1
+        self.tail(self.start)
+        while not self._sums()[bits][size - 1] < goal:
+            size *= 2
+            self.tail(self.start + size - 1)
+        sums = self._sums()[bits][:size]
+        return self.start + bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
+
+    def _extend(self, j: int, bits: int) -> None:
+        """Suffix sums up to where the rest is below the precision, relative to T_j."""
+        upto = max(self.first, j + 64)
+        goal = to_arb(self.source.term(j)) * arb(2) ** -(bits + 8)
+        while not self.rest(upto) < goal:
+            upto = j + 2 * (upto - j)
+            if upto - self.start > MAX_TERMS:
+                raise Unreachable("too many terms would have to be summed one by one")
+        with precision(bits + 32):
+            rest = arb(0).union(self.rest(upto).upper())
+            sums = suffix_sums(rest, self.source.term, upto, self.start)
+        if len(self._sums()) > 4:
+            self._sums().clear()
+        self._sums()[bits] = sums
 
 
 def superpolynomial_kernel(source: Bias, start: int, most: int) -> SuperpolynomialSum | None:

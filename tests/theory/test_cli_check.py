@@ -73,7 +73,7 @@ def test_a_list_from_standard_input(farfield):
         (("alibi", "--dialect", "presss"), "accepted: press"),
         (
             ("alibi", "--hed", "8"),
-            "check has no option --hed; did you mean --head? the nearest of 18: ",
+            "check has no option --hed; did you mean --head? the nearest of 19: ",
         ),
         (
             ("alibi", "--colour=64"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,15 +73,13 @@ def demonstration(
         runs.insert(0, usual.but(encoding=spec, label=name))
     for run in runs:
         job_of(run)
-    folder, began = str(writable_folder(store)), time.monotonic()
+    folder = str(writable_folder(store))
     notice("", 0, 0, f"{len(runs)} models of {usual.layers} layers, {WORKERS} at a time")
     engine = local(runs, folder, device="cpu", workers=WORKERS, progress=notice)
     for done, (run, lines) in enumerate(engine, 1):
         if isinstance(lines, str):
             raise InputError(f"{run.name}: {lines}")
-        left = math.ceil((len(runs) - done) / done * (time.monotonic() - began))
-        told = f"{run.name}, {trained_in(lines)}; {done} of {len(runs)} models"
-        notice("", 0, 0, told + f", about {left} s left" * (left > 0))
+        notice("", 0, 0, f"{run.name}, {trained_in(lines)}; {done} of {len(runs)} models")
         entries = tuple(
             e.with_lines(lines) if e.prediction.name == run.label else e for e in whole.entries
         )

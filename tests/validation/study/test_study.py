@@ -177,7 +177,7 @@ def test_each_option_of_a_study_reaches_the_models_under_its_name(monkeypatch):
     same = {"tested": (16, 32), "text": "a text", "store": "a store", "seed": 3, "notice": notice}
     whole = study(["-n", "-n/2"], train=True, preset="tiny", trained=8, baselines="nope", **same)
     names = ["-n", "-n/2", "nope"]
-    said = {"subjects": names, "train": names, "title": "Study of -n, -n/2"}
+    said = {"subjects": names, "train": names}
     assert given == {**said, "preset_name": "tiny", "length": 8, **same}
     assert whole.asked == ("-n", "-n/2") and told == [("place among the catalogue", 0, 1)]
 
