@@ -1,4 +1,4 @@
-"""Formulas over their parameters: where the series converges, and how far they see."""
+"""Maps over ranges of parameters: where the series converges, and how far the formula sees."""
 
 from __future__ import annotations
 

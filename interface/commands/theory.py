@@ -1,4 +1,4 @@
-"""Verbs of one formula: proofs and certified numbers."""
+"""Verbs of formulas, one or a file of them line by line: proofs and certified numbers."""
 
 from __future__ import annotations
 

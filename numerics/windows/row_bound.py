@@ -1,4 +1,4 @@
-r"""A certificate at run time, for any softmax mechanism (ours).
+r"""A certificate at run time from the largest key that is dropped, for any softmax mechanism.
 
 `Z` is the kept weight of a row: its window, its sinks, a learned constant. The row drops `N` keys
 whose logits are at most `M`. With `G = log Z - M`, the output moves by at most

@@ -77,7 +77,7 @@ def test_a_table_is_drawn_beside_a_formula_as_far_as_it_is_known():
         drawn = farfield.plot(table, "-n/8", what=what, length=16)
         assert {p.formula for p in drawn.data} == {"-n/8"}, "of what nobody saw nothing is drawn"
         ((name, why),) = drawn.missing
-        assert name == table.name and "known for 4 values" in why
+        assert name == table.name and "known up to distance 3" in why
     assert len(farfield.plot(table, "-n/8", what="price", length=4).missing) == 0
 
 

@@ -1,4 +1,4 @@
-"""Expressions as output: Unicode, ASCII, LaTeX, MathML; lists and shortened text.
+"""Expressions as output: Unicode, ASCII, LaTeX, MathML, HTML; lists and shortened text.
 
 A text is a tuple of words, of `Math` and of `StyledWord`s. `words` reads it from a template:
 backticks hold mathematics in the spelling of a terminal, braces the values.

@@ -1,4 +1,4 @@
-"""Import of a user's file `FILE.py:NAME`: its module, the object that is named, a class built.
+"""Import of a user's file `FILE.py:NAME`: which modules are the user's, which have changed.
 
 The module has a name in `sys.modules`, as dataclasses and compilers need. A file of a package, or
 one with relative imports, is loaded as `package.module`. Nothing stays on `sys.path`, and no

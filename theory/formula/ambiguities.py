@@ -1,4 +1,4 @@
-"""What may mean two things, and is refused with both: exponents without brackets, glued names.
+"""Exponents without brackets and glued names, refused with both of their meanings.
 
 People write `x^1/2` for a root, `e^-n/8` for `exp(-n/8)`, `0x10` for 16; the grammar would read
 something else. Typeset or programmed text has one meaning: LaTeX shows where an exponent ends,

@@ -1,4 +1,4 @@
-"""Code of the user's own: what it is made of, copies of it, and whether it raised.
+"""Code of a run's own encoding, task or optimiser: its definition, its copies, whether it raised.
 
 A class is named `FILE.py:Class`. What decides it is its definition with all that this uses in the
 file, and the files beside it if it imports from them; comments and other classes do not. The folder

@@ -1,4 +1,4 @@
-"""[C] Chi et al., Dissecting Transformer Length Extrapolation, ACL 2023: its claims."""
+"""[C] Chi et al., ACL 2023: its claims (receptive fields, windows, Sandwich; what explodes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""[Q] Qin et al., Exploring Transformer Extrapolation, AAAI 2024: its claims."""
+"""[Q] Qin et al., AAAI 2024: its claims (convergence of exp-series, receptive fields)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""[S] Sun et al., A Length-Extrapolatable Transformer, ACL 2023: its claims."""
+"""[S] Sun et al., ACL 2023: its claims (attention resolution, xPos, blockwise causal attention)."""
 
 from __future__ import annotations
 
