@@ -191,6 +191,11 @@ class Gallery(Result):
             *(table(header, cells, numeric=numeric) for header, cells, numeric in tables if cells),
         )
 
+    def index(self, shown: Mapping[str, str]) -> Sheet:
+        """The page of all, with figures as inline SVG, empty for a table."""
+        sentences = [b for b in self.blocks() if isinstance(b, Sentence)]
+        return index_sheet(sentences, shown, self.missing, self.said)
+
     def _counts(self, name: str) -> list[Any]:
         verdicts = [c.verdict for c in self.said.get(name, ())]
         kinds = (AGREES, DIFFERS, OPEN) if self.said else ()

@@ -28,7 +28,8 @@ def test_leak_against_brute_force():
         for head, value in zip(r.heads or (r,), expected, strict=True):
             assert head.value == pytest.approx(value, rel=1e-9)
         assert r.value == max(h.value for h in r.heads or (r,))
-        assert all(str(h).startswith(f"−{str(h.formula)[1:]}: ") for h in r.heads)
+        if name == "alibi":
+            assert [str(h).partition(":")[0] for h in r.heads] == ["−n/16", "−n/256"]
 
 
 def test_leak_in_the_limit():

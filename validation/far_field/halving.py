@@ -17,7 +17,7 @@ from farfield.validation.far_field import cost
 from farfield.validation.far_field.advice import BUDGET, Mended, rank
 from farfield.validation.far_field.gap_probe import mean_and_half
 from farfield.validation.far_field.model_on_text import ModelOnText
-from farfield.validation.far_field.readings import Reading, Readings, Way
+from farfield.validation.far_field.readings import RowReading, RowReadings, Way
 from farfield.validation.models.cache import Serving, row_cache
 from farfield.validation.models.opened import available
 from farfield.validation.models.repairs import Repair, recipe
@@ -124,11 +124,11 @@ class Halving:
         left: what the last round read beside the base, the best first.
     """
 
-    readings: Readings
+    readings: RowReadings
     plan: ReadingPlan
     progress: Progress
     base: Repair = field(default_factory=Repair)
-    read: dict[Repair, dict[int, Reading]] = field(default_factory=dict)
+    read: dict[Repair, dict[int, RowReading]] = field(default_factory=dict)
     probed: dict[Repair, float] = field(default_factory=dict)
     left: list[Repair] = field(default_factory=list)
 

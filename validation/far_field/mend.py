@@ -48,7 +48,7 @@ from farfield.validation.far_field.model_on_text import (
     reach_of,
     subject_of,
 )
-from farfield.validation.far_field.readings import Readings, Way
+from farfield.validation.far_field.readings import RowReadings, Way
 from farfield.validation.far_field.recall import needles_of
 from farfield.validation.far_field.rotary import Paste, pastes, settings_of
 from farfield.validation.json_files import Book, writable_folder
@@ -308,7 +308,7 @@ def mend(
     kind = next(subject.live.parameters()).dtype
     asks = str((far, subject.settings, subject.bos, told, kind)).encode()
     kept = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
-    readings = Readings(subject, far, plan.way, Book(kept), tuple(told))
+    readings = RowReadings(subject, far, plan.way, Book(kept), tuple(told))
     search = Halving(readings, plan, progress)
     search.halve(asked)
     rows = {repair: search.line(repair) for repair in asked}

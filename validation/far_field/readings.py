@@ -48,7 +48,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True)
-class Reading:
+class RowReading:
     """What one row says of a change: log ratio to the unchanged model on the short row of the same
     targets, and its needles."""
 
@@ -57,7 +57,7 @@ class Reading:
 
 
 @dataclass
-class Readings:
+class RowReadings:
     """What rows of a text say of changes of a model.
 
     Args:
@@ -81,7 +81,7 @@ class Readings:
         """The training length."""
         return self.subject.outline.trained or self.subject.length
 
-    def of(self, repair: Repair, row: int) -> Reading:
+    def of(self, repair: Repair, row: int) -> RowReading:
         """What a row says, from the book where it stands there."""
         ask = {Way.REAL: self._real, Way.FAR: self._foreseen, Way.PROBE: self._near}[self.way]
 
@@ -98,7 +98,7 @@ class Readings:
         loss, (logs, right) = flat[0], np.reshape(flat[1:], (2, -1)).tolist()
         each = zip(self._needles(row).needles, logs, right, strict=True)
         scores = (NeedleScore(n.kind, n.distance, p, bool(r), n.chance, row) for n, p, r in each)
-        return Reading(loss, tuple(scores))
+        return RowReading(loss, tuple(scores))
 
     def gaps(self, repair: Repair) -> np.ndarray:
         """Log ratios by the gap probe at the length, (groups, targets); one group for real rows."""

@@ -138,7 +138,7 @@ def passages(
     return found
 
 
-class Readings(NamedTuple):
+class WorthReadings(NamedTuple):
     """Nats of the marked targets of a group by each reading, and nats of all last targets of its
     rows by one stage, (rows, last)."""
 
@@ -151,7 +151,7 @@ class Readings(NamedTuple):
 
 def readings(
     stages: Stages, text: np.ndarray, start: int, found: Sequence[Passage], to: int
-) -> Readings:
+) -> WorthReadings:
     """The four readings of the marked targets of one group.
 
     Args:
@@ -178,7 +178,7 @@ def readings(
 
     alone = [read(x, placed=False) for x in found]
     stage = stages.stage(1, ends)
-    return Readings(
+    return WorthReadings(
         near=torch.cat([stages.plain()[x.row][list(x.targets)] for x in found]),
         placed=torch.cat(alone),
         diluted=torch.cat([read(x, placed=False) for x in found]),

@@ -302,8 +302,9 @@ def _note(error: Exception, job: Job, home: Path) -> None:
     if full or isinstance(error, MemoryError | torch.OutOfMemoryError):
         said = f"memory ran out ({first_line(error)}); accepted: a smaller batch, or more parts"
     with contextlib.suppress(InputError):  # a full disk may be what ended it
+        why = str(error) if isinstance(error, InputError) else said or first_line(error)
         trace = "".join(traceback.format_exception(error))
-        write(home / FAILED, f"{said or first_line(error)}\n\n{trace}".encode())
+        write(home / FAILED, f"{why}\n\n{trace}".encode())
     if said and not isinstance(error, InputError):
         raise InputError(f"{said} (all of it: {home / FAILED})") from error
 

@@ -88,7 +88,7 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ClaimReading:
     """A sentence of a paper, and how it is read here.
 
     Fields:
@@ -126,7 +126,7 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim(Reading, Result):
+class Claim(ClaimReading, Result):
     """One decided claim.
 
     Fields:
@@ -229,7 +229,7 @@ def brief(evidence: Mapping[str, Any], most: int = 3) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Reading):
+class Check(ClaimReading):
     """A claim that can be decided.
 
     Fields:
@@ -285,7 +285,7 @@ class Check(Reading):
             "command": f"farfield claims {self.id}",
             "seconds": time.perf_counter() - begin,
         }
-        return Claim(**{f.name: getattr(self, f.name) for f in fields(Reading)} | decided)
+        return Claim(**{f.name: getattr(self, f.name) for f in fields(ClaimReading)} | decided)
 
 
 def rise_of(tested: Sequence[Model], holds: Callable[[float], bool]) -> Finding:

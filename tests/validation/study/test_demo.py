@@ -12,13 +12,13 @@ from farfield.validation.study.demo import COLUMNS, demonstration, predicted, ro
 
 
 @pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow)])
-def steps(request, tiny_runs, tmp_path_factory):
+def steps(request, tmp_path_factory):
     """The studies, their runs, and what is told."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "WORKERS", request.param)
         told = []
         how = {"preset": "tiny", "notice": lambda *said: told.append((*said, "")[:4])}
-        store = tiny_runs if request.param == 1 else tmp_path_factory.mktemp("side_by_side")
+        store = tmp_path_factory.mktemp("demonstration")
         yield list(demonstration("-2*log(1+n)", store, **how)), store, told
 
 
