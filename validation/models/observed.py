@@ -618,14 +618,14 @@ def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] 
 def _own_patterns(network: Any) -> dict[int | None, tuple[int | None, bool, bool]]:
     """What attentions let a query see by tables of their own, by layer."""
     patterns = dict[int | None, tuple[int | None, bool, bool]]()
-    for module in network.modules():
+    for module in (each for each in network.modules() if layer_of(each) is not None):
         for name, table in module.named_buffers(recurse=False):
             square = table.dim() > 1 and table.shape[-1] == table.shape[-2] > 1
             if not square or table.dtype != torch.bool or table.numel() > LONG << 9:
                 continue
             setattr(module, name, torch.zeros(table.shape, dtype=torch.bool))
             network._init_weights(module)
-            row = getattr(module, name).flatten(0, -3)[0][-1]
+            row = getattr(module, name).reshape(-1, *table.shape[-2:])[0, -1]
             seen = int(row.sum())
             if seen and bool(row[-seen:].all()):
                 width = None if seen == len(row) else seen
