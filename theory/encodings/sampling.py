@@ -649,7 +649,8 @@ def _each_head(
 def _exists(f: Subject, order: str, how: str, h: int) -> bool:
     """Whether an object has a head: it raises nowhere, or gives what is not masked at some pair of
     positions, asked singly."""
-    calls = [_singly, *(partial(_on_grid, number=i) for i in range(len(list(_grids(FAR)))))]
+    calls: list[Call] = [_singly]
+    calls += [partial(_on_grid, number=i) for i in range(len(list(_grids(FAR))))]
     pairs = np.array([(1, 0), (9, 7), (FAR[-1], FAR[-1] - 2), (FAR[-1], 7)])[..., None, None]
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         given = [
