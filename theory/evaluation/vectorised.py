@@ -30,6 +30,7 @@ from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.evaluation.residues import quotient
 from farfield.theory.functions.balls import NoValue, Undefined, precision, to_arb
+from farfield.theory.functions.elementary import expm1
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import LOOK, Arithmetic, Function, Operation, Program
 from farfield.theory.relations import SIX
@@ -268,7 +269,7 @@ class Floats(Arrays):
         if wave := self._wave(e):
             return wave
 
-        turns, grows = record.period is not None, record.node is sympy.exp
+        turns, grows = record.period is not None, record.node in (sympy.exp, expm1)
         least = FAINT if record.node in (sympy.exp, sympy.log) else DISTURBANCE
         orders = [a.is_number and bool(_exact(self.constant(a))) for a in e.args]
 

@@ -246,6 +246,9 @@ def test_a_sum_of_masked_terms_is_masked_where_all_of_them_are(modulus, last):
 def test_what_is_below_all_floats_is_minus_infinity():
     assert tabulate(read("-exp(exp(n))"), [1, 800]).tolist() == [-math.exp(math.e), -math.inf]
     assert tabulate(read("-n+where(n<5,0,-oo)"), [4, 5]).tolist() == [-4, -math.inf]
+    assert tabulate(read("1-exp(2^n)"), [200, 1000]).tolist() == [-math.inf, -math.inf]
+    assert tabulate(read("exp(1-exp(2^n))-n"), [200]).tolist() == [-200]
+    assert tabulate(read("Max(1-exp(exp(n)),-30)"), [10**6]).tolist() == [-30]
 
 
 def test_a_table_larger_than_the_memory_is_refused_at_once():
