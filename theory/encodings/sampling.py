@@ -625,7 +625,11 @@ def _each_head(
             if _exists(f, order, how, h):
                 raise Unfit(f"{error}, for head {h}; heads={h} asks for those before it") from None
             break
-    first = samples[0]
+    first = replace(
+        samples[0],
+        content=" and ".join(sorted({one.content for one in samples} - {""})),
+        ends="; ".join(sorted({one.ends for one in samples} - {""})),
+    )
     if not heads and all(np.array_equal(first.all_values, one.all_values) for one in samples):
         return first
     if not heads and _head_count(f) is None and len(samples) > 1:

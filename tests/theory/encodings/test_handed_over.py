@@ -164,6 +164,26 @@ def test_no_head_is_left_out_because_it_is_no_function_of_the_distance(name):
         assert "positions themselves" in str(error) or "for head 1" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "label"),
+    [
+        (lambda s, q: s, lambda s, q: 2 * s, "theorem"),
+        (lambda s, q: s, lambda s, q: s * (1 + np.log(q + 1) / 2), None),
+        (lambda s, q: s / 2, lambda s, q: s * (1 + np.log(q + 1) / 2), None),
+        (lambda s, q: 2 * s, lambda s, q: 30 * np.tanh(s / 30), None),
+        (lambda s, q: 30 * np.tanh(s / 30), lambda s, q: s, None),
+    ],
+)
+def test_what_any_head_does_with_the_score_counts(first, later, label):
+    def program(score, b, h, q, k):
+        return (first if h == 0 else later)(score, q) - (q - k)
+
+    try:
+        assert check_convergence(encoding(program, heads=2, tail="linear")).label == label
+    except InputError as error:
+        assert label is None and "content logit" in str(error)
+
+
 def few(h, q, k):
     assert h < 3
     return -(q - k) / 2**h
