@@ -42,6 +42,14 @@ def test_leak_in_the_limit():
     assert leak("rope", 512).value is None
 
 
+def test_a_leak_below_what_is_printed_is_a_bound_in_the_facts():
+    with mpmath.workdps(30):
+        value = mpmath.nstr(mpmath.exp(-600), 10)
+    assert leak("-n", 600).text().splitlines()[-1].endswith(f"rows): {value}")
+    assert leak("-n", 800).text().splitlines()[-1].endswith("rows): below 1e-300")
+    assert leak("window", 512, w=512).text().splitlines()[-1].endswith("rows): 0")
+
+
 @pytest.mark.parametrize(
     "slope, tokens", [("1/2", (35, 186, 208)), ("1/256", (4437, 23778, 26617))]
 )

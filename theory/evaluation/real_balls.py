@@ -221,7 +221,14 @@ def _parity(q: int, rest: Ball) -> fmpq:
 
 def _real_part(rule: Callable[..., acb]) -> Callable[..., arb]:
     """A rule on complex balls for real arguments."""
-    return lambda *values: finite_at(rule(False, *(acb(to_arb(v)) for v in values)).real, *values)
+
+    def at_real(*values: Ball) -> arb:
+        value = rule(False, *(acb(to_arb(v)) for v in values))
+        if not value.imag.contains(0):
+            raise NoValue("no real number")
+        return finite_at(value.real, *values)
+
+    return at_real
 
 
 _CONSTANTS: dict[Expr, Callable[[], Ball]] = {

@@ -103,6 +103,11 @@ def finite_at(value: arb, *arguments: Ball) -> arb:
     return finite(value)
 
 
+def real_part(value: acb) -> arb:
+    """What a complex rule says at a real point; not a number where the function is not real."""
+    return value.real if value.imag.contains(0) else arb.nan()
+
+
 def real(name: str) -> Callable[[Ball], Ball]:
     """The real ball of python-flint's method of this name."""
     return lambda x: finite_at(getattr(to_arb(x), name)(), x)

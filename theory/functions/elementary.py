@@ -13,7 +13,15 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.functions.balls import Ball, BeyondBalls, NoValue, finite, precision, to_arb
+from farfield.theory.functions.balls import (
+    Ball,
+    BeyondBalls,
+    NoValue,
+    finite,
+    precision,
+    real_part,
+    to_arb,
+)
 from farfield.theory.functions.record import Function
 
 SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
@@ -55,8 +63,8 @@ def remainder(
 
     def jet(z: arb | arb_series) -> arb | arb_series:
         if isinstance(z, arb):
-            return complex_ball(False, acb(z)).real
-        return arb_series([complex_ball(False, acb(z[0])).real, *series(z).coeffs()[1:]])
+            return real_part(complex_ball(False, acb(z)))
+        return arb_series([real_part(complex_ball(False, acb(z[0]))), *series(z).coeffs()[1:]])
 
     return {"complex_ball": complex_ball, "series": jet, "lacks": lacks}
 

@@ -130,6 +130,11 @@ def _of_monomial(t: Any, m: Any, c: Any) -> Any:
     return w
 
 
+def _real_branch(xp: Any, x: Any) -> Any:
+    w = xp.special("lambertw")(x)
+    return xp.where(w.imag == 0, w.real, math.nan)
+
+
 _built = evaluated_if_small(sympy.LambertW)
 
 FUNCTIONS = (
@@ -142,7 +147,7 @@ FUNCTIONS = (
         logarithm=lambda x: sympy.log(x) - sympy.LambertW(x) if x.is_positive else None,
         ball=real("lambertw"),
         expansion=_expand,
-        array=lambda xp, x: xp.special("lambertw")(x).real,
+        array=_real_branch,
     ),
     Function(
         node=omega_rest,

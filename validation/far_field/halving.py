@@ -136,7 +136,7 @@ class Halving:
         """Read rows of fewer and fewer changes."""
         self.base = next((repair for repair in asked if repair.cut), Repair())
         others, cut = [repair for repair in asked if repair != self.base], bool(self.base.cut)
-        leave: tuple[int, ...] = (len(others), len(others) // 2, 2)
+        leave: tuple[int, ...] = (len(others), max(2, len(others) // 2), 2)
         if cut:
             others, leave = self._screened(others), (self.plan.first, 1, 1)
         parts, done = np.array_split(np.arange(self.plan.rows), ROUNDS), 0

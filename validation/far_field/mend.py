@@ -360,11 +360,12 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
 def _advised(rows: Mapping[Repair, Mended], search: Halving, most: int) -> tuple[Repair, Advice]:
     """The change to take, and why; see the top of this module."""
     base, none = search.base, Repair()
-    first = next(iter(search.left), base)  # the probe may drop all others
     trained, to = search.readings.trained, search.readings.to
+    allowed = (repair for repair in search.left if repair.keys(to) <= most)
+    first = next(allowed, base)  # the probe may drop all others
     if base.cut:
         own, cut, row = rows[none], rows[base], rows[first]
-        if own.rows and holds(own, cut, trained, to):
+        if none.keys(to) <= most and own.rows and holds(own, cut, trained, to):
             return none, Advice.NOTHING
         if row.dear or not paired(row, cut).better:
             return base, Advice.NO_DIFFERENCE

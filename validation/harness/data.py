@@ -12,6 +12,7 @@ successor is asked for, at a distance that is drawn.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import platform
 import re
@@ -25,8 +26,9 @@ import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings.python_files import handed
-from farfield.validation.harness.own import Own, own
+from farfield.validation.harness.own import Own, own, whose
 from farfield.validation.harness.settings import Induction, Run
+from farfield.validation.optional import first_line
 
 BYTES = 256
 DOCUMENTATION = "builtin:documentation"
@@ -337,12 +339,13 @@ class OwnRows:
     def __init__(self, code: Own) -> None:
         self.code, self.source, self.sha256 = code, f"task {code.name}", code.sha256
         self.task = handed(f"{code.path}:{code.name}")
-        self.vocabulary: int = getattr(self.task, "vocabulary", 0)
-        refuse(
-            not isinstance(self.vocabulary, int) or self.vocabulary < 1,
-            f"{code.name} has the vocabulary {self.vocabulary!r:.60}; accepted: Class() with a "
-            "vocabulary from 1 and rows",
-        )
+        accepted = "accepted: Class() with a vocabulary from 1 and rows"
+        try:
+            self.vocabulary = operator.index(self.task.vocabulary)
+        except (Exception, SystemExit) as error:  # whatever the code of a user raises
+            said = whose(error, [code]) or f"the vocabulary of {code.name}: {first_line(error)}"
+            raise InputError(f"{said}; {accepted}") from None
+        refuse(self.vocabulary < 1, f"{code.name} has the vocabulary {self.vocabulary}; {accepted}")
 
     def batch(self, seed: int, step: int, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets; seed and step alone decide them.

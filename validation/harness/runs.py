@@ -15,6 +15,7 @@ the results table.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import itertools
 import json
@@ -89,6 +90,7 @@ Row = dict[str, str | int | float | None]
 
 WEIGHTS, CHECKPOINT, ASKED = "weights.safetensors", "checkpoint.safetensors", "run.json"
 FAILED = "failure.txt"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 KILLED = "its process was killed; if memory ran out, accepted: a smaller batch, or more parts"
 HANDED = 256  # runs that a cluster has at a time
 COLUMNS = {"targets", "nats", "ratio", "low", "high", "distance", "accuracy", "attention"}
@@ -297,7 +299,9 @@ def _note(error: Exception, job: Job, home: Path) -> None:
     """
     said = whose(error, job.codes)
     if isinstance(error, OSError) and not said:
-        said = f"{error.filename or home}: {error.strerror}; accepted: a disk that has space"
+        said = first_line(error)
+        if error.errno in FULL:
+            said = f"{error.filename or home}: {error.strerror}; accepted: a disk that has space"
     full = isinstance(error, RuntimeError) and "allocate memory" in str(error)  # on a processor
     if full or isinstance(error, MemoryError | torch.OutOfMemoryError):
         said = f"memory ran out ({first_line(error)}); accepted: a smaller batch, or more parts"
@@ -397,7 +401,9 @@ def asked_of(home: Path, *, copies: bool = False) -> Run:
         return settings | {k: kept(spec, home) for k, spec in specs.items() if copies}
 
     try:
-        return Run.of(json.loads((home / ASKED).read_bytes(), object_hook=table))
+        asked = json.loads((home / ASKED).read_bytes(), object_hook=table)
+        refuse(not isinstance(asked, dict), "it holds no table; accepted: settings")
+        return Run.of(asked)
     except (OSError, ValueError) as error:
         raise InputError(f"{str(home / ASKED)!r} is no run: {first_line(error)}") from None
 
@@ -537,22 +543,31 @@ def local(
         with ProcessPoolExecutor(most, start, initializer=_begin, initargs=(reports,)) as pool:
             at_work: dict[Future[list[Row] | str], Run] = {}
             lost: list[Run] = []
-            while (source or at_work) and not lost:
-                while source and len(at_work) < most:
-                    asked = source.popleft()
-                    ask = place[id(asked)], asked, folder, device
-                    at_work[pool.submit(_reported, *ask)] = asked
-                found = wait(at_work, timeout=REPORT_S, return_when=FIRST_COMPLETED).done
-                while not reports.empty():
-                    k, stage, done, note = reports.get()
-                    steps[k] = done if stage == "train" else runs[k].steps
-                    progress(f"{runs[k].name}: {stage}", sum(steps.values()), whole, note)
-                for future in found:
-                    asked = at_work.pop(future)
-                    try:
-                        yield asked, future.result()
-                    except BrokenProcessPool:
-                        lost.append(asked)
+            try:
+                while (source or at_work) and not lost:
+                    while source and len(at_work) < most:
+                        asked = source.popleft()
+                        ask = place[id(asked)], asked, folder, device
+                        at_work[pool.submit(_reported, *ask)] = asked
+                    found = wait(at_work, timeout=REPORT_S, return_when=FIRST_COMPLETED).done
+                    while not reports.empty():
+                        k, stage, done, note = reports.get()
+                        steps[k] = done if stage == "train" else runs[k].steps
+                        progress(f"{runs[k].name}: {stage}", sum(steps.values()), whole, note)
+                    for future in found:
+                        asked = at_work.pop(future)
+                        try:
+                            result = future.result()
+                        except BrokenProcessPool:
+                            lost.append(asked)
+                            continue
+                        steps[place[id(asked)]] = asked.steps  # of earlier steps none was reported
+                        progress(asked.name, sum(steps.values()), whole, "")
+                        yield asked, result
+            finally:  # a process whose reports nobody takes would wait for ever
+                while wait(at_work, timeout=REPORT_S).not_done:
+                    while not reports.empty():
+                        reports.get()
         if most == 1:
             yield from ((asked, KILLED) for asked in lost)
         else:
@@ -702,7 +717,9 @@ def listed(folder: str | os.PathLike[str]) -> Iterator[RunState]:
     for name in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
         home = Path(folder) / name
         files = os.listdir(home)
+        if ASKED not in files:
+            continue
         if FAILED in files:
             yield RunState(home, "failed", (home / FAILED).read_text().partition("\n")[0])
-        elif ASKED in files:
+        else:
             yield RunState(home, "finished" if WEIGHTS in files else "unfinished")

@@ -252,16 +252,16 @@ class LayerSettings(Record):
         table = {name: value for name, value in table.items() if value is not None}
         if isinstance(table.get("scale"), str):
             table["scale"] = {"form": table["scale"]}
-        if "mechanism" not in table:
-            return table
-        main = _spec("mechanism", table.pop("mechanism"))
+        main, kind = table.pop("mechanism", None), ""
+        if main is not None:
+            kind = _mechanism(json.dumps(_spec("mechanism", main), default=str))
+            refuse("rope" in table, "rope beside a mechanism; accepted: one of them")
         turn = {k: table.pop(k) for k in cls.also if k in table}
-        kind = _mechanism(json.dumps(main))
         if kind in ROTATIONS:
             return {**table, "rope": {**turn, "decay": kind == "rotation_decay"}}
-        for name in [*turn, *(k for k in ("bias", "rope") if k in table)]:
+        for name in [*turn, *(["bias"] if kind and "bias" in table else [])]:
             raise InputError(f"{name} belongs to a rotation; accepted with mechanism = 'rope'")
-        return {**table, "bias": main}
+        return {**table, "bias": main} if kind else table
 
 
 class Sizes(Record):
@@ -298,7 +298,13 @@ class ModelSettings(Sizes):
 
 
 def _layer(value: object) -> object:
-    return LayerSettings.of(value if isinstance(value, dict) else {"mechanism": value})
+    table = value if isinstance(value, dict) else {"mechanism": value}
+    refuse(
+        table.get("mechanism") is None and not {"bias", "rope"} & {*table},
+        f"layer {value!r:.60} has no mechanism; accepted: a bias, or a table with a mechanism, '0' "
+        "for none",
+    )
+    return LayerSettings.of(table)
 
 
 class Hybrid(Record):

@@ -16,6 +16,9 @@ from farfield.validation.models.weights import reader, require_finite
 LIBRARY_EXPONENT = 8
 """The largest exponent of MPT's slopes with which the library computes, whatever is configured."""
 
+_PREFIXES = ("decoder.", "language_model.", "model.language_model.")
+"""Of names in files: of a decoder alone, and of the language model within a larger one."""
+
 _TABLE = "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias.weight"
 
 
@@ -103,7 +106,7 @@ def _t5(model: ModelOutline, text: Any) -> list[Encoding]:
         f"model {model.name!r}: config.json has {buckets} buckets to distance {farthest}; "
         "accepted: a distance above half the buckets, as the library computes with",
     )
-    starts, read = t5_bucket_starts(buckets, farthest), reader(model)
+    starts, read = t5_bucket_starts(buckets, farthest), reader(model, *_PREFIXES)
     heads = model.layers[0].heads
 
     def table(layer: int) -> Encoding:

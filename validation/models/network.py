@@ -276,8 +276,7 @@ def whole(
             if content is not None:
                 near = k[:, :, keys]
                 bias = bias + content.between(q[:, :, rows], near, at[rows], at[keys], one[keys])
-            if keys.stop > keys.start:
-                parts.append((asked[:, :, rows], turned[:, :, keys], v[:, :, keys], bias))
+            parts.append((asked[:, :, rows], turned[:, :, keys], v[:, :, keys], bias))
         mixed.append(joined(parts, sink, cap))
     return torch.cat(mixed, 2)
 
@@ -288,6 +287,7 @@ Part: TypeAlias = "tuple[Tensor, Tensor, Tensor, Tensor]"
 
 def joined(parts: Sequence[Part], sink: Tensor | None = None, cap: float | None = None) -> Tensor:
     """One softmax over the keys of several attentions, joined by the logarithms of their sums."""
+    parts = [part for part in parts if part[1].shape[2] > 0]  # the kernel of torch ends the process
     if len(parts) == 1 and cap is None:
         return attention(*parts[0], sink)
     each = [(q, of_heads(k, q), of_heads(v, q), bias) for q, k, v, bias in parts]

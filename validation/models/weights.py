@@ -110,13 +110,13 @@ def _names(model: ModelOutline, file: Path) -> set[str]:
         ) from None
 
 
-def reader(model: ModelOutline, prefix: str = "") -> Callable[[str], Tensor | None]:
+def reader(model: ModelOutline, *prefixes: str) -> Callable[[str], Tensor | None]:
     """Reads tensors by the names of the library, as their files have them; None where there is no
     such tensor. A file is closed again after each, so that its pages are given up.
 
     Args:
         model: of a folder.
-        prefix: of names, which files have or leave out.
+        *prefixes: of names, which files have or leave out.
 
     Raises:
         InputError: as `require_weights`; a tensor is not in floating point.
@@ -124,8 +124,8 @@ def reader(model: ModelOutline, prefix: str = "") -> Callable[[str], Tensor | No
     stored = require_weights(model)
 
     def read(name: str) -> Tensor | None:
-        tried = (name, name.removeprefix(prefix), prefix + name)
-        match = next((n for n in tried if n in stored), None)
+        tried = (n for prefix in prefixes for n in (name.removeprefix(prefix), prefix + name))
+        match = next((n for n in (name, *tried) if n in stored), None)
         if match is None:
             return None
         with library("safetensors", "weights", "hf").safe_open(stored[match], "pt") as file:

@@ -79,6 +79,11 @@ def test_a_floor_at_a_jump_is_decided_by_an_exact_zero_test():
         ("loggamma(n)", 0),
         ("gamma(n)", 0),
         ("acosh(n)", 0),
+        ("log(1-exp(n))", 0),
+        ("log(1-exp(n))", 4),
+        ("log(1+exp(1/n)*cos(n))", 9),
+        ("(1-exp(n))^(1/3)", 3),
+        ("LambertW(-exp(n-4))", 4),
         (sympy.Piecewise((n, n > 3), (-n, n < 1)), 2),
     ],
 )

@@ -237,6 +237,28 @@ def test_floats_and_tensors_are_balls_rounded(name):
             assert floats[real] == pytest.approx(exact[real], rel=2e-12, abs=1e-14), e
 
 
+REMAINDERS = {"log1p": sympy.log(1 + X), "log1p_rest": sympy.log(1 + X) - X}
+
+
+@pytest.mark.parametrize("name", [*READ, *REMAINDERS])
+def test_where_a_function_is_not_real_no_rule_has_a_value(name):
+    """Of exact arguments, and of those that only balls hold."""
+    for e in calls(ALL[name]):
+        for x in (-R(7, 2), -R(3), -R(4, 3), -R(1, 2), R(1, 2), R(5, 2)):
+            if sympy.N(REMAINDERS.get(name, e).xreplace({X: x})).is_real:
+                continue
+            for inner in (x + 4 - n, x * sympy.exp(n - 4)):
+                at = e.xreplace({X: inner})
+                assert enclose(at, 100, {n: 4}) is None, (at, x)
+                assert ALL[name].array is None or not np.isfinite(tabulate(at, [4])[0]), (at, x)
+            if ALL[name].series is not None:
+                program = compile_real(e, X)
+                with precision(100):
+                    point = arb(fmpq(x.p, x.q))
+                    assert not program(point).is_finite(), (e, x)
+                    assert not program(arb_series([point, 1]))[0].is_finite(), (e, x)
+
+
 @pytest.mark.parametrize("name", READ)
 def test_facts(name):
     """Domain, range, direction, branches and known values are those of the balls."""

@@ -1,6 +1,7 @@
 """Changes at inference: what the table says of each is what far field, probe and needles say."""
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from farfield.validation.far_field.advice import Mended, NeedleScore
 from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.halving import FEW as LEAST
 from farfield.validation.far_field.halving import WIDE, Halving, reading_plan
-from farfield.validation.far_field.mend import Advice, Mending, _advised
+from farfield.validation.far_field.mend import Advice, Mending, _advised, _changes
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.readings import begins
 from farfield.validation.far_field.recall import distances, needle_row
@@ -231,6 +232,8 @@ def test_over_the_cut_text_right_answers_decide(none, yarn, answer):
     assert advice(rows | {CUT: cut}) == answer
     left = answer if answer[1] is Advice.NOTHING else (CUT, Advice.NO_DIFFERENCE)
     assert advice(rows | {CUT: cut}, left=()) == left  # where the probe drops all others
+    few = advice(rows | {CUT: cut}, left=(Repair(),), most=CUT.cut)
+    assert few == (CUT, Advice.NO_DIFFERENCE)
 
 
 def test_near_needles_that_are_lost_make_it_a_trade():
@@ -285,6 +288,34 @@ def test_without_a_cut_text_a_paired_interval_of_the_loss_decides():
     nothing = rows((0.1, 0.2), unsure, none=-0.01)
     assert advice(nothing, both, Repair()) == (Repair(), Advice.NOTHING)
     assert advice(nothing, both, Repair(), most=16)[0] == default
+
+
+@pytest.mark.parametrize("how", [{"quick": True}, {"measure": True}], ids=str)
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize(
+    ("turns", "others"), [*((True, k) for k in range(4)), *((False, k) for k in range(1, 5))]
+)
+def test_few_changes_have_rounds_and_an_answer_with_a_number(
+    turns, others, limited, how, trained, rotary, words, tmp_path, monkeypatch
+):
+    """A law at all small counts: what is advised keeps the limit of keys, and was read."""
+
+    def few(subject, to):
+        found = _changes(subject, to)
+        cut, rest = [r for r in found if r.cut], [r for r in found if not r.cut]
+        return [*cut, *rest[len(rest) - others :]]
+
+    monkeypatch.setattr("farfield.validation.far_field.mend._changes", few)
+    model = {"model": rotary, "text": words, "length": 32} if turns else {"model": trained("0")}
+    to, length = (TO, TRAINED) if turns else (64, 16)
+    how = how | {"to": to, "keys": length if limited else None, "settings": FEW, "folder": tmp_path}
+    found = farfield.mend(**model, **how)
+    rows = {row.repair: row for row in found.rows}
+    best, base = rows[found.best], rows[f"text cut to {length}" if turns else "none"]
+    assert best.keys <= (length if limited else to)
+    assert turns or max(row.rows for row in found.rows if row != base) == base.rows
+    said = found.text().split(" tokens: ")[1].split("\n\n")[0]
+    assert found.advice != Advice.TAKE or re.search(r"by [-+]\d|recalls \d", said)
 
 
 def test_a_model_in_which_nothing_differs_is_told_so(trained, tmp_path):

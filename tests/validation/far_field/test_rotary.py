@@ -142,6 +142,11 @@ def test_what_cuts_a_text_says_that_the_server_of_llama_cpp_does_not(model):
     cut = pastes(Repair(cut=TRAINED), model.config, TO)
     assert [p.text for p in cut][1:] == [f"--max-model-len {TRAINED}", f"--ctx-size {TRAINED}"]
     assert "HTTP 400" in cut[-1].where
+    assert [(p.library, p.versions) for p in cut] == [
+        ("transformers", "all"),
+        ("vLLM", "all"),
+        ("llama.cpp", "all"),
+    ]
 
 
 @pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)

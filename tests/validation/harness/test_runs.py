@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import threading
 import time
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -168,6 +169,18 @@ def test_a_folder_that_cannot_be_made_is_a_line_of_that_run(asked, tmp_path, mon
     assert "farfield's own code" not in why
 
 
+@pytest.mark.parametrize(
+    "error", [OSError("the network file system went away"), PermissionError(13, "not yours")]
+)
+def test_no_other_error_of_the_system_is_called_a_full_disk(error, asked, tmp_path, monkeypatch):
+    def fails(self, *given):
+        raise error
+
+    monkeypatch.setattr(module.FileLock, "acquire", fails)
+    why = module.attempt(asked, str(tmp_path), "cpu")
+    assert why.startswith(f"{error} (all of it: ") and "space" not in why
+
+
 def test_a_measurement_that_breaks_a_bound_is_not_kept(asked, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "SLACK", -50.0)
     with pytest.raises(InputError, match="comparisons break bounds that hold for every model"):
@@ -270,6 +283,16 @@ def test_listing_tells_how_far_an_unfinished_run_is(asked, tmp_path):
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
     with pytest.raises(InputError, match="does not exist"):
         next(listed(tmp_path / "none"))
+
+
+def test_what_is_no_run_is_not_listed_or_refused_in_a_line(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a" / "failure.txt").write_text("none of ours\n")
+    (tmp_path / "b" / "run.json").write_text("[1]")
+    (one,) = listed(tmp_path)
+    with pytest.raises(InputError, match=r"b/run.json' is no run: it holds no table; accepted"):
+        one.run  # noqa: B018
 
 
 def test_listing_reads_no_settings_of_finished_runs(asked, tmp_path, monkeypatch):
@@ -421,6 +444,58 @@ def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
     assert {*losses} == {"", *losses[19:60:20], losses[59], losses[-1]}
 
 
+def test_steps_that_were_made_before_are_counted(asked, tmp_path, monkeypatch):
+    def kill(stage, done, total, note=""):
+        if done == 11:
+            raise KeyboardInterrupt
+
+    class Here(Pool):
+        def submit(self, attempt, *given):
+            future = Future()
+            future.set_result(attempt(*given))
+            return future
+
+    runs, told = [asked.but(seed=seed) for seed in range(3)], []
+    run(runs[0], tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run(runs[1], tmp_path, every=0, progress=kill)
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Here)
+    done = local(runs, str(tmp_path), device="cpu", workers=2, progress=lambda *x: told.append(x))
+    assert len([*done]) == 3
+    assert told[-1][1:3] == (3 * asked.steps, 3 * asked.steps)
+
+
+def test_runs_at_work_end_although_nobody_hears_their_reports(asked, monkeypatch):
+    class Talks(Pool):
+        def __init__(self, *given, **more):
+            super().__init__(*given, **more)
+            self.threads = []
+
+        def submit(self, attempt, k, asked, *given):
+            future = Future()
+
+            def work():
+                for step in range(5000 * asked.seed):
+                    module._REPORTS[-1].put((k, "train", step, ""))
+                future.set_result([])
+
+            self.threads.append(threading.Thread(target=work, daemon=True))
+            self.threads[-1].start()
+            return future
+
+        def __exit__(self, *_):
+            for thread in self.threads:
+                thread.join(20)
+                assert not thread.is_alive()
+
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Talks)
+    monkeypatch.setattr(module, "REPORT_S", 0.01)
+    runs = [asked, asked.but(seed=1)]
+    done = local(runs, "", device="cpu", workers=2, progress=lambda *told: None)
+    assert next(done)[0] == asked
+    done.close()
+
+
 KILLS = """
 import os, signal
 from torch import nn
@@ -469,7 +544,15 @@ class Empty(Copy):
     vocabulary = 0
 
 class One(Copy):
-    vocabulary = 1
+    vocabulary = np.int64(1)
+
+class Raises(Copy):
+    @property
+    def vocabulary(self):
+        raise ValueError("bad vocab")
+
+class Half(Copy):
+    vocabulary = 0.5
 
 class Wide(Copy):
     vocabulary = 3
@@ -514,11 +597,13 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(asked, tmp_path):
     for wrong, said in (
         ({"task": f"{path}:Wide"}, "numbers from 0 to 2"),
         ({"task": f"{path}:Empty"}, "Empty has the vocabulary 0; accepted: Class"),
+        ({"task": f"{path}:Raises"}, "mine.py:Raises, line [0-9]+: ValueError: bad vocab"),
+        ({"task": f"{path}:Half"}, "the vocabulary of Half: 'float' object .*; accepted: Class"),
         ({"task": f"{path}:first_token"}, "accepted: Class"),
         ({"optimizer": "sgd"}, "optimizer"),
         (
             {"measure": {"protocols": [f"{path}:none"]}},
-            "has no 'none'; it holds Copy, Empty, One, Wi",
+            "has no 'none'; it holds Copy, Empty, One, Rai",
         ),
     ):
         with pytest.raises(InputError, match=said):

@@ -1,6 +1,7 @@
 """Settings, presets and plans: each wrong one is a line with its place; keys forget names alone."""
 
 import typing
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,17 @@ def test_an_encodings_table_may_carry_its_names():
         ({"label": "x", "layers": [{"mechanism": "-n", "base": 5.0}] * 4}, "base belongs to a rot"),
         ({"label": "x", "layers": [{"mechanism": "rope", "share": 0.01}] * 4}, "share 0.01 of a"),
         (
+            {"label": "x", "layers": [{"mechanism": "rope", "rope": {"share": 0.5}}] * 4},
+            "rope beside a mechanism",
+        ),
+        ({"label": "x", "layers": [{"window": 4}] * 4}, "layer {'window': 4} has no mechanism"),
+        ({"label": "x", "layers": [{"mechanism": None}] * 4}, "has no mechanism"),
+        ({"label": "x", "layers": [{"bias": "-n", "share": 0.5}] * 4}, "share belongs to a rot"),
+        (
+            {"label": "x", "layers": [{"mechanism": {"name": "alibi", "m": date(2024, 1, 1)}}] * 4},
+            "m '2024-01-01' is not a rational number",
+        ),
+        (
             {"label": "x", "layers": [{"mechanism": "0", "scale": {"heads": [9]}}] * 4},
             "accepted are heads from 1 to 8",
         ),
@@ -138,7 +150,7 @@ FORMER = {"share": None, "scaling": None, "scale": None, "sinks": False}
         ({"mechanism": "xpos", "scaling": 2.0}, {"rope": {"decay": True, "scaling": 2.0}}),
         (ROPE, {"bias": "-n/4", "window": 6, "rope": {"base": 500.0}}),
         ({**FORMER, **ROPE}, {"bias": "-n/4", "window": 6, "rope": {"base": 500.0}}),
-        ({"mechanism": "0", "scale": "log"}, {"scale": {"form": "log"}}),
+        ({"mechanism": "0", "scale": "log"}, {"bias": None, "scale": {"form": "log"}}),
         ({"mechanism": {"name": "alibi"}}, {"bias": "alibi"}),
     ],
 )

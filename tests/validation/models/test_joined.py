@@ -43,6 +43,14 @@ def test_parts_are_joined_to_one_softmax(dtype, close, how):
     assert joined(parts, **how).dtype == dtype
 
 
+def test_a_part_without_keys_adds_nothing():
+    everything, (one, other) = parts_of(torch.float32)
+    q, k, v, bias = one
+    none = (q, k[:, :, :0], v[:, :, :0], bias[..., :0])
+    assert torch.equal(joined([one, none, other]), joined([one, other]))
+    assert torch.equal(joined([none, everything]), joined([everything]))
+
+
 def test_the_gradient_is_that_of_one_softmax():
     everything, parts = parts_of(torch.float32, gradient=True)
     asked = everything[:3]
