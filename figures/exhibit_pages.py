@@ -4,7 +4,7 @@ look over."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from farfield.figures.document import Columns, Item, Picture, Section, Sheet, Thumbs, folded
@@ -26,14 +26,16 @@ def index_sheet(
     shown: Mapping[str, str],
     missing: Mapping[str, str],
     claims: Mapping[str, Sequence[Claim]],
+    before: Collection[str] = (),
 ) -> Sheet:
     """The index: each paper's figures in small, its tables, and those that are missing.
 
     Args:
         summary: how much was drawn, and agrees.
-        shown: the figures as inline SVG, empty for a table, of all that have a page.
+        shown: the figures as inline SVG, empty for a table, of all that were drawn.
         missing: why an exhibit has none.
         claims: the sentences of the papers on each.
+        before: exhibits that were drawn at another time, and have a page.
     """
     lead = note(
         "A figure without results is listed as missing. Each comes with its data as CSV. A dot "
@@ -44,14 +46,14 @@ def index_sheet(
     for paper, cited in PAPERS.items():
         exhibits = [e for e in INDEX.values() if e.paper == paper]
         cards = [_card(e, svg, claims.get(e.id, ())) for e in exhibits if (svg := shown.get(e.id))]
-        lists = [
-            (StyledWord(_number(e), f"to {e.id}.html"), e.title)
-            for e in exhibits
-            if e.id in shown and not shown[e.id]
-        ]
+        lists, former = (
+            [(StyledWord(_number(e), f"to {e.id}.html"), e.title) for e in exhibits if e.id in ids]
+            for ids in ([k for k, svg in shown.items() if not svg], before)
+        )
         absent = [(e.id, e.title, code(missing[e.id])) for e in exhibits if e.id in missing]
         items: list[Item] = [Thumbs(cards)] * bool(cards)
         items += [table(("table", "shows"), lists)] * bool(lists)
+        items += [table(("page", "shows"), former, "Drawn before")] * bool(former)
         items += [table(("missing", "shows", "why"), absent, "Not measured yet")] * bool(absent)
         sections += [Section(words("{paper}", paper=cited), items)] * bool(items)
     return Sheet(words(TITLE), sections)

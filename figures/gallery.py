@@ -18,7 +18,7 @@ from farfield.figures.document import Sheet, page
 from farfield.figures.exhibit import Drawing, NoResults, told
 from farfield.figures.exhibit_pages import exhibit_sheet, index_sheet
 from farfield.figures.index import INDEX, PAPERS, Exhibit
-from farfield.figures.style import FORMATS, inline, rendered
+from farfield.figures.style import FORMATS, inline, rendered, svg
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, sentence, table
 from farfield.theory.answers.names import closest, one_of
@@ -218,12 +218,15 @@ def agreement(said: Mapping[str, Sequence[Claim]]) -> Sentence:
     every = {c.id: c.verdict for claims in said.values() for c in claims}.values()
     agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
     return sentence(
-        "Of {all} on them {agree} hold as printed, {differ} are wrong or need a correction, "
-        "{open} are not decided.",
+        "Of {all} on them {agree} {hold} as printed, {differ} {are_wrong} a correction, "
+        "{open} {are_open} not decided.",
         all=plural(len(every), "sentence"),
         agree=agree,
+        hold="holds" if agree == 1 else "hold",
         differ=differ,
+        are_wrong="is wrong or needs" if differ == 1 else "are wrong or need",
         open=open_,
+        are_open="is" if open_ == 1 else "are",
     )
 
 
@@ -282,19 +285,23 @@ def draw(
     found = Gallery(drawn, missing, claims)
     if place is not None and several:
         written.append(place / "index.html")
-        write(written[-1], page(_index(place, found)).encode())
+        write(written[-1], page(_index(place, found, kind)).encode())
     return replace(found, files=tuple(map(str, written)))
 
 
-def _index(place: Path, found: Gallery) -> Sheet:
-    """The page of all exhibits that the folder has pages of, those drawn before too."""
-    names = [k for k in INDEX if k not in found.missing and (place / f"{k}.html").exists()]
-    claims = {k: found.said[k] if k in found.said else claims_on(k) for k in names}
-    every = plural(len(names), "exhibit")
-    summary = sentence("{every} here, {missing} missing.", every=every, missing=len(found.missing))
-    return index_sheet(
-        [summary, agreement(claims)], {k: _thumb(place, k) for k in names}, found.missing, claims
+def _index(place: Path, found: Gallery, kind: str) -> Sheet:
+    """The page of the exhibits that were drawn; others that the folder has pages of, drawn before
+    and maybe from other results, are named apart."""
+    before = [k for k in INDEX.keys() - found.said.keys() if (place / f"{k}.html").exists()]
+    shown = {k: _thumb(place, k, found.drawn[k], kind) for k in INDEX if k in found.drawn}
+    summary = sentence(
+        "{every} here, {missing} missing, {before} drawn before.",
+        every=plural(len(shown), "exhibit"),
+        missing=len(found.missing),
+        before=len(before),
     )
+    said = {k: found.said[k] for k in shown}
+    return index_sheet([summary, agreement(said)], shown, found.missing, said, before)
 
 
 def _changed(chosen: Sequence[Exhibit], settings: Mapping[str, object]) -> Exhibit:
@@ -307,10 +314,13 @@ def _changed(chosen: Sequence[Exhibit], settings: Mapping[str, object]) -> Exhib
     return able[0]
 
 
-def _thumb(place: Path, name: str) -> str:
-    """The figure for the index, where there is one as SVG."""
-    file = place / f"{name}.svg"
-    return inline(file.read_text(encoding="utf-8")) if file.exists() else ""
+def _thumb(place: Path, name: str, drawing: Drawing, kind: str) -> str:
+    """The figure for the index, from its file where that is an SVG; empty for a table."""
+    if drawing.figure is None:
+        return ""
+    if kind == "svg":
+        return inline((place / f"{name}.svg").read_text(encoding="utf-8"))
+    return svg(drawing.figure, name)
 
 
 def _written(

@@ -202,7 +202,8 @@ def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:
         return str(error.__cause__)
     if isinstance(error, MissingArgumentError) and argument is not None:
         said = _help(app, verb, argument.name)
-        name = argument.name if argument.name.startswith("--") else argument.name.upper()
+        named = argument.index is None or argument.name in given
+        name = argument.name if named else argument.name.lstrip("-").upper()
         if name in given:
             return f"{verb}: {name} has no value ({said})"
         return f"{verb} needs {name} ({said})"

@@ -168,13 +168,16 @@ class Subject:
             )
         return found
 
-    def restricted_to(self, formula: str) -> Subject:
-        """These options as far as they concern one formula of several."""
+    def restricted_to(self, formula: Any) -> Subject:
+        """These options as far as they concern one formula of several, or an object."""
         from farfield.theory.encodings.head_lists import as_list, is_table
 
         taken = _option_names(formula)
-        table = is_table(as_list(formula)) or re.fullmatch(CODE, str(formula))
-        tail = self.tail if table else None
+        values = as_list(formula) if isinstance(formula, str) else formula
+        table = hasattr(values, "__array__") or (
+            isinstance(values, list | tuple) and is_table(values)
+        )
+        tail = self.tail if table or re.fullmatch(CODE, str(formula)) else None
         return replace(
             self, set=_naming(taken, self.set), assume=_naming(taken, self.assume), tail=tail
         )
@@ -196,9 +199,9 @@ class Subject:
         )
         if len(formulas) == 1:
             return [self.read(formulas[0], wide)]
-        for word in formulas:
+        for word in map(str, formulas):
             refuse(
-                re.fullmatch(NUMBER, str(word)),
+                re.fullmatch(NUMBER, word),
                 f"{word!r} is a number beside formulas; write the option that it belongs to before "
                 f"it, as {'--eps' if re.search('[.%]', word) else '--length'} {word}",
             )
@@ -323,10 +326,12 @@ def _is(kind: Callable[[str], bool], text: object) -> bool:
     return isinstance(text, str) and "\0" not in text and kind(text)
 
 
-def _option_names(formula: str) -> set[str]:
-    """The names of the parameters and options that an encoding has."""
+def _option_names(formula: Any) -> set[str]:
+    """The names of the parameters and options that an encoding has; an object has none."""
     from farfield.theory.encodings import CATALOGUE, encoding
 
+    if not isinstance(formula, str):
+        return set()
     try:
         found = encoding(formula)
     except InputError:  # said when the formula is read

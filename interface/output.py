@@ -16,12 +16,16 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farfield.options import Kept, Output, Subject
 from farfield.progress_bar import Step, progress
 from farfield.progress_bar import print_error as print_error
+
+if TYPE_CHECKING:
+    from farfield.theory.answers.blocks import Table
 
 OK, UNKNOWN, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -60,10 +64,12 @@ def reading(model: str, text: str | None, goes_on: str | None = None) -> str:
         text: to read, or None.
         goes_on: the folder from which a stopped command goes on.
 
-    >>> reading(".", "a.txt", "out")
-    'reads . on a.txt, times its first rows; Ctrl-C stops it, the same command goes on from out'
+    >>> reading("a/b", "c.txt", "out")
+    'reads a/b on c.txt, times its first rows; Ctrl-C stops it, the same command goes on from out'
     """
-    if not Path(os.path.expanduser(model)).exists() and not re.fullmatch(r"[\w-]+/[\w.-]+", model):
+    path = Path(os.path.expanduser(model))
+    held = path.is_file() or any((path / f"{of}.json").is_file() for of in ("config", "run"))
+    if not held and (path.exists() or not re.fullmatch(r"[\w-]+/[\w.-]+", model)):
         return ""
     read = "the text of its run, or the source of Python's library" if text is None else text
     kept = "nothing is kept" if goes_on is None else f"the same command goes on from {goes_on}"
@@ -120,14 +126,28 @@ def in_one(answers: Sequence[Any], form: str) -> str:
     if len(answers) == 1:
         return str(getattr(answers[0], form)())
     each = [tables(answer.table_blocks()) for answer in answers]
+    if form == "csv":
+        each = [[_naming(a, one) for one in found] for a, found in zip(answers, each, strict=True)]
     headers = {table.header for found in each for table in found}
     if len(headers) == 1 and min(headers)[:1] == (as_text("bias"),):
-        return write([Table(min(headers), tuple(row for found in each for row in found[0].rows))])
+        rows = tuple(row for found in each for one in found for row in one.rows)
+        return write([Table(min(headers), rows)])
     names = [getattr(a, "subject", "") if form == "latex" else "" for a in answers]
     forms = [
         f"% {name}\n" * bool(name) + write(found) for name, found in zip(names, each, strict=True)
     ]
     return "\n\n".join(forms)
+
+
+def _naming(answer: Any, rows: Table) -> Table:
+    """A table of an answer whose rows begin with the bias that it is about."""
+    from farfield.theory.answers.notation import as_text
+
+    named, subject = as_text("bias"), as_text(getattr(answer, "subject", ""))
+    if not rows.header or rows.header[0] == named:
+        return rows
+    each = tuple((subject, *row) for row in rows.rows)
+    return replace(rows, header=(named, *rows.header), rows=each)
 
 
 def write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], output: Output) -> int:

@@ -119,7 +119,7 @@ def joined(public: Callable[..., Any], path: str, name: str) -> Callable[..., An
     verb, answer = function(path, name, objects=True), guarded(public, name)
     signature = inspect.signature(public)
     own = signature.parameters.values()
-    places = [p.name for p in own if p.kind is not p.KEYWORD_ONLY][1:]
+    places = [p.name for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
     several = [p.name for p in own if p.default == ()]  # a text of these has commas
     known = {p.name for p in own if p.kind is not p.VAR_KEYWORD}
     keywords = next((p.name for p in own if p.kind is p.VAR_KEYWORD), "")
@@ -133,19 +133,28 @@ def joined(public: Callable[..., Any], path: str, name: str) -> Callable[..., An
             meant = MEANT.get(typed, typed)
             refuse(meant in known, f"{name} has no option {typed}; did you mean {meant}?")
         options = _counted(options, inspect.unwrap(verb))
-        first = given[0] if given else None
-        code = "formulas" in options_of and isinstance(first, str) and re.fullmatch(CODE, first)
+        ideas = given[:1]
+        if name in SEVERAL:
+            lists = isinstance(given[0] if given else None, list | tuple)
+            ideas = (*given[0], *given[1:]) if lists else given
+        code = "formulas" in options_of and any(
+            isinstance(idea, str) and re.fullmatch(CODE, idea) for idea in ideas
+        )
         text = any(isinstance(options.get(k), str) for k in several)
         if not (code or text or alone & {*options}):
             return answer(*given, **options)
+        if "assume" not in options and (assumed := options.pop("assumptions", None)):
+            options["assume"] = assumed
         for typed in {*options} & known - {*options_of}:
             raise InputError(f"{name}: {typed} goes without options of the command line alone")
-        if name in SEVERAL and isinstance(first, list | tuple):
-            given = (*first, *given[1:])
-        elif name not in SEVERAL:
+        if name not in SEVERAL:
+            refuse(
+                len(given) > 1 + len(places),
+                f"{name} has {len(given)} values before its options; accepted: "
+                f"{' and '.join(['a bias', *places])}, all else by its name",
+            )
             options = dict(zip(places, given[1:], strict=False)) | options
-            given = given[:1]
-        return verb(*given, **options)
+        return verb(*ideas, **options)
 
     order = sorted([*own, *added], key=lambda p: p.kind)
     asked.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]

@@ -166,6 +166,11 @@ class ReceptiveFields(Result):
     each: tuple[ReceptiveField, ...]
 
     @property
+    def subject(self) -> str:
+        """The name of the bias."""
+        return self.each[0].subject
+
+    @property
     def status(self) -> Status:
         """Unknown where one of them is."""
         statuses = [f.status for f in self.each]

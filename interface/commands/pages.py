@@ -66,7 +66,8 @@ def study(
         not train and (baseline or text or runs), "--baseline, --text and --runs belong to --train"
     )
     subjects = subject.read_each(formulas)
-    folder = Path(out or f"out/study/{folder_name(formulas, subject)}")
+    names = (f if isinstance(f, str) else s.name for f, s in zip(formulas, subjects, strict=True))
+    folder = Path(out or f"out/study/{folder_name(tuple(names), subject)}")
     if wanted := page or opened or train or out is not None:
         writable_folder(folder)
         if not over:

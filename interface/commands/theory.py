@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import farfield
-from farfield.options import CountOrNone, Formula, Formulas, Listed, Output, Subject
+from farfield.options import CountOrNone, Formula, Formulas, Kept, Listed, Output, Subject
 from farfield.output import (
     BAD_INPUT,
     OK,
@@ -134,6 +134,8 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
             try:
                 found = _decide(subject.restricted_to(formula).read(formula, code=False), subject)
             except InputError as error:
+                if isinstance(output, Kept):
+                    raise InputError(f"{listed}: {formula[:60]}: {error}") from None
                 code = BAD_INPUT
                 rows.append({"formula": formula, "error": str(error)})
                 if output.latex or output.csv:
@@ -146,10 +148,10 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
                 said = f"{found.verdict.value:<13} {formula}{_condition(found, output)}"
             if output.is_text:
                 print_out(said)
-    if output.latex or output.csv:
+    if output.json:
+        print_out(json.dumps(rows, indent=2, ensure_ascii=output.ascii))
+    elif not output.is_text:
         write_answers(tuple(answers), output)
-    elif output.json:
-        print_out(json.dumps(rows, indent=2, ensure_ascii=False))
     return code
 
 
@@ -409,7 +411,7 @@ def _numbers(text: str, name: str) -> list[float]:
 
 
 def lint(
-    target: str,
+    target: Formula,
     /,
     *,
     heads: CountOrNone = None,
@@ -429,11 +431,12 @@ def lint(
     """
     from farfield.theory.encodings.python_files import handed, held, load
 
-    refuse(".py" not in target, f"lint {target!r}: accepted is FILE.py:NAME")
-    if target.endswith(".py") and len(names := held(load(target))) != 1:
+    named = isinstance(target, str)  # in Python it may be the object itself
+    refuse(named and ".py" not in target, f"lint {target!r}: accepted is FILE.py:NAME")
+    if named and target.endswith(".py") and len(names := held(load(target))) != 1:
         rows = [(f"farfield lint {target}:{name}",) for name in names]
         return write_rows(("command",), rows, output)
-    f = handed(target, heads)
+    f = handed(target, heads) if named else target
     with progress("lint"):
         found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
         said = (

@@ -13,7 +13,7 @@ from polars import DataFrame
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.exhibit_pages import exhibit_sheet
-from farfield.figures.gallery import UNPRINTED, draw, recompute, settings_of
+from farfield.figures.gallery import UNPRINTED, agreement, draw, recompute, settings_of
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.measured_figures import _growths, perplexity
@@ -28,6 +28,7 @@ from farfield.theory.encodings.head_lists import notation
 from farfield.validation.harness.runs import run as train
 from farfield.validation.harness.settings import settle
 from farfield.validation.papers import tables
+from farfield.validation.papers.claim import CHECKS
 from farfield.validation.papers.tables import curve
 from farfield.validation.results import LAST, SCHEMA, WHOLE, results
 
@@ -185,13 +186,20 @@ def test_a_page_of_drawings(tmp_path):
 
 
 def test_a_part_drawn_again_leaves_the_index_whole(tmp_path):
+    """What was drawn before, maybe from other results, is named apart and not shown."""
     draw(NAMES[:2], tmp_path)
-    said = str(draw(["chi2023.fig1", "chi2023.fig2"], tmp_path))
+    said = str(draw(["chi2023.fig1", "chi2023.fig2"], tmp_path, kind="png"))
     assert "2 of 2 exhibits drawn" in said
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
     for name in (*NAMES[:2], "chi2023.fig1", "chi2023.fig2"):
         assert f'href="{name}.html"' in index
-    assert index.count("<svg") == 3, "the thumbnail of a figure drawn before, and none of a table"
+    assert "2 exhibits here, 0 missing, 2 drawn before" in index and "Drawn before" in index
+    assert index.count("<svg") == 2, "of the figures drawn now, whatever the format of their files"
+
+
+def test_a_count_of_one_is_told_of_one():
+    said = agreement({"qin2024.fig2": [CHECKS["qin2024.eq13"].run()]})
+    assert "1 holds as printed, 0 are wrong or need a correction" in "".join(map(str, said.text))
 
 
 def test_a_page_names_its_paper_and_number_and_what_can_be_changed(tmp_path):

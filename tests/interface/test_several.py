@@ -6,6 +6,8 @@ import string
 
 import pytest
 
+from farfield.output import reading
+
 
 @pytest.fixture
 def run(run, tmp_path, monkeypatch):
@@ -53,7 +55,7 @@ def test_a_missed_expectation_is_told_of_each(run):
 
 WRONG = {
     ("forecast", "-n/8", "--trained", "64", "--tested"): ("--tested has no value",),
-    ("audit",): ("needs --model",),
+    ("audit",): ("needs MODEL",),
     ("audit", "a", "b"): ("'b' is one argument too many",),
     ("design", "alibi", "--reach", "1", "--reach", "2"): ("--reach is given twice",),
     ("trf",): ("give a formula in n", "[-n/4; 0 x7]"),
@@ -170,3 +172,18 @@ def test_a_short_flag_is_no_formula(run):
     assert run("trf", "-h")[1] == run("help", "trf")[1] == run("trf", "--help")[1] != ""
     assert run("-h")[1] == run("help")[1] == run("--help")[1]
     assert run("-V")[1] == run("--version")[1] and run("trf", "-n")[0] == 0
+
+
+def test_the_rows_of_several_answers_name_their_bias(run):
+    out = run("trf", "-n/8", "-n/4", "--csv")[1].splitlines()
+    assert out[0] == "bias,mass left out,tokens" and out[1:4:2] == ["-n/8,10 %,19", "-n/8,0.1 %,56"]
+    assert out[4:] == ["-n/4,10 %,10", "-n/4,1 %,19", "-n/4,0.1 %,28"]
+    assert "\nalibi,1 %,1179," in run("trf", "alibi", "-n/4", "--csv")[1]
+    assert "% alibi\n" in run("trf", "alibi", "-n/4", "--latex")[1]
+    assert "-n/4,price," in run("reach", "-n/8", "-n/4", "--distance", "9", "--csv")[1]
+
+
+def test_no_reading_is_announced_where_there_is_no_model(tmp_path):
+    assert reading(str(tmp_path), "a.txt") == "" == reading("owner", None)
+    (tmp_path / "config.json").write_text("{}")
+    assert reading(str(tmp_path), "a.txt", "out").startswith(f"reads {tmp_path} on a.txt, times")

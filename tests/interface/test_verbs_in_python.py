@@ -4,6 +4,7 @@ import csv
 import inspect
 import json
 
+import numpy
 import polars
 import pytest
 from matplotlib.figure import Figure
@@ -284,3 +285,58 @@ def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
         farfield.demo(bias=given[0], out=str(tmp_path / "out"))
     mine = [run for run in asked if run.label == "Slope"]
     assert len(mine) == 4 and {run.encoding for run in mine} == {"own.py:Slope"}
+
+
+def test_a_file_of_formulas_is_answered_in_python(run, tmp_path):
+    listed = tmp_path / "l.txt"
+    listed.write_text("-log(1+n)\n-a*n+0*log(b)\n-n\n")
+    found = farfield.check(file=listed, assumptions={"a": "real"}, budget=5)
+    assert [one.verdict.value for one in found] == ["diverges", "conditional", "converges"]
+    listed.write_text("-n\nfoo(n\n")
+    with pytest.raises(farfield.InputError, match=r"l.txt: foo\(n: .*unknown function 'foo'"):
+        farfield.check(file=listed)
+    listed.write_text("-log(n)\n")
+    assert run("check", "--file", str(listed), "--json", "--ascii")[1].isascii()
+
+
+ALIBI = farfield.encoding("alibi")
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "options"),
+    [
+        ("compare", (lambda n: -n / 4, "alibi"), {"head": 1}),
+        ("compare", (ALIBI, "-n/4"), {"head": 1}),
+        ("compare", (numpy.array([0, -1, -2.0]), "-n"), {"tail": "linear"}),
+        ("plot", ([lambda n: -n / 4, "-n"],), {"out": "x.svg"}),
+        ("study", (lambda n: -n / 4,), {"head": 1, "out": "page"}),
+        ("lint", (lambda n: -n,), {"out": "z.svg"}),
+        ("compare", ("-n", "own.py:bias"), {}),
+        ("plot", (["-n", "own.py:bias"],), {}),
+    ],
+)
+def test_objects_and_own_code_stand_wherever_a_formula_does(
+    verb, given, options, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("def bias(n):\n    return -n / 4\n")
+    found = getattr(farfield, verb)(*given, **options)
+    assert "-n/4" in str(found) or verb == "lint" or "tail" in options
+
+
+def test_a_value_without_a_place_is_refused():
+    for verb, given, places in (
+        ("trf", ("alibi", "1/100", 64), "a bias and eps"),
+        ("check", ("-n", "x"), "a bias"),
+    ):
+        told = f"^{verb} has {len(given)} values before its options; accepted: {places}, all else"
+        with pytest.raises(farfield.InputError, match=told):
+            getattr(farfield, verb)(*given, head=1)
+    found = farfield.check("-a*n", assumptions={"a": "real"}, head=1)
+    assert found.verdict.value == "conditional"
+
+
+def test_a_claim_is_asked_for_by_its_id_in_each_way():
+    (found,) = farfield.claims("qin2024.eq13")
+    assert str(found) == str(farfield.papers("qin2024.eq13"))
+    assert farfield.claims("qin2024.eq13", kind="experiment") == []

@@ -117,10 +117,18 @@ def after(seconds: float) -> Callable[[], bool]:
 
 def _thread_clock() -> Callable[[], float]:
     """The processor time of the current thread, or of the process where a system has no such clock
-    for other threads."""
+    for other threads, or where the thread is that of a parent process."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.process_time
-    return functools.partial(time.clock_gettime, time.pthread_getcpuclockid(threading.get_ident()))
+    clock = time.pthread_getcpuclockid(threading.get_ident())
+
+    def worked() -> float:
+        try:
+            return time.clock_gettime(clock)
+        except OSError:
+            return time.process_time()
+
+    return worked
 
 
 @contextmanager

@@ -254,7 +254,7 @@ def _followed(f: Any, required: list[str], heads: int | None) -> Sample:
         try:
             formulas.append(_read(f, kind, h))
         except Untraced:
-            if heads or _head_count(f):
+            if heads or _head_count(f) or _exists(f, kind, how, h):
                 raise
             break
     if not heads and len(set(formulas)) == 1:
@@ -377,7 +377,7 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
     return replace(sample, how=f"{sample.how}{less}")
 
 
-def _or_none(attempts: Iterable[Callable[[], Sample]]) -> Sample | None:
+def _or_none(attempts: Iterable[Callable[[], T]]) -> T | None:
     with contextlib.suppress(Unfit):
         return _first_fitting(attempts)
     return None
@@ -619,11 +619,17 @@ def _each_head(
     for h in range(count if "h" in order else 1):
         try:
             samples.append(_one_head(f, order, how, queries, keys, h, call))
-        except Unfit:
+        except Unfit as error:
             if h == 0 or heads:
                 raise
+            if _exists(f, order, how, h):
+                raise Unfit(f"{error}, for head {h}; heads={h} asks for those before it") from None
             break
-    first = samples[0]
+    first = replace(
+        samples[0],
+        content=" and ".join(sorted({one.content for one in samples} - {""})),
+        ends="; ".join(sorted({one.ends for one in samples} - {""})),
+    )
     if not heads and all(np.array_equal(first.all_values, one.all_values) for one in samples):
         return first
     if not heads and _head_count(f) is None and len(samples) > 1:
@@ -642,6 +648,21 @@ def _each_head(
         rows=tuple(replace(r[0], values=np.concatenate([x.values for x in r])) for r in rows),
         how=how,
     )
+
+
+def _exists(f: Subject, order: str, how: str, h: int) -> bool:
+    """Whether an object has a head: it raises nowhere, or gives what is not masked at some pair of
+    positions, asked singly."""
+    calls: list[Call] = [_singly]
+    calls += [partial(_on_grid, number=i) for i in range(len(list(_grids(FAR))))]
+    pairs = np.array([(1, 0), (9, 7), (FAR[-1], FAR[-1] - 2), (FAR[-1], 7)])[..., None, None]
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        given = [
+            _or_none(partial(call, f, order, how, h, q, k, np.zeros(1)) for call in calls)
+            for q, k in pairs
+        ]
+    masked = [bool((one[0] <= MASKED).all()) for one in given if one is not None]
+    return None not in given or not all(masked)
 
 
 def _one_head(

@@ -65,7 +65,7 @@ TIES = 12_000
 SKIPPED = 8
 """Distances at which a program may raise, as `1/n` does at 0."""
 T = TypeVar("T")
-_RAISED = (ArithmeticError, ValueError, LookupError)
+_RAISED = (ArithmeticError, AssertionError, ValueError, LookupError)
 
 
 class Untraced(Exception):

@@ -30,6 +30,7 @@ from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.evaluation.residues import quotient
 from farfield.theory.functions.balls import NoValue, Undefined, precision, to_arb
+from farfield.theory.functions.elementary import expm1
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import LOOK, Arithmetic, Function, Operation, Program
 from farfield.theory.relations import SIX
@@ -268,7 +269,7 @@ class Floats(Arrays):
         if wave := self._wave(e):
             return wave
 
-        turns, grows = record.period is not None, record.node is sympy.exp
+        turns, grows = record.period is not None, record.node in (sympy.exp, expm1)
         least = FAINT if record.node in (sympy.exp, sympy.log) else DISTURBANCE
         orders = [a.is_number and bool(_exact(self.constant(a))) for a in e.args]
 
@@ -426,7 +427,17 @@ def _disturb(x: np.ndarray, start: int, least: float = FAINT) -> None:
 
 
 def _sum(*parts: np.ndarray) -> np.ndarray:
-    return functools.reduce(operator.add, parts)
+    """A sum. Of three parts or more, what the partial sums round off is added at the end (Neumaier,
+    "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", 1974): both rows
+    would lose the same."""
+    if len(parts) == 2:
+        return np.add(*parts)
+    total, lost = parts[0], np.zeros((2, 1))
+    for x in parts[1:]:
+        before, total = total, total + x
+        added = total - before
+        lost = lost + ((before - (total - added)) + (x - added))
+    return np.where(np.isfinite(total), total + lost, total)
 
 
 def _product(*parts: np.ndarray) -> np.ndarray:

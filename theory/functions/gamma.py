@@ -26,6 +26,7 @@ from farfield.theory.functions.record import Function, Refused, Spelling
 HALF = fmpq(1, 2)
 MAX_ORDER = 20
 MOST_FACTORS = 10_000
+MOST_BITS = 1 << 22  # of all factors: nothing ends their multiplication
 
 
 psi_slope = auxiliary("psi_slope", "trigamma(z) - 1/z")
@@ -166,7 +167,8 @@ def _binomial_residue(a: int, b: int, modulus: int) -> int:
     """From the integer itself."""
     if b < 0:
         return 0
-    if a < 0 or min(b, a - b) > MOST_FACTORS:
+    factors = min(b, a - b)
+    if a < 0 or factors > MOST_FACTORS or factors * a.bit_length() > MOST_BITS:
         raise Undetermined("a binomial of too many factors")
     return math.comb(a, b) % modulus
 

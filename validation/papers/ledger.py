@@ -36,22 +36,21 @@ MOST = 40
 
 
 def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ...]:
-    """The claims, of one paper or kind if given, by paper and section.
+    """The claims, of one paper or kind if given, by paper and section; or one, by its id.
 
     Raises:
         InputError: unknown paper or kind.
     """
-    if paper is not None:
+    if paper is not None and paper not in [*CHECKS]:
         one_of(paper, "paper", PAPERS)
     if kind is not None:
         one_of(kind, "kind", KINDS)
     return tuple(
         c
         for name in PAPERS
-        if paper in (None, name)
         for found in sections(name).values()
         for c in found
-        if kind in (None, c.kind)
+        if paper in (None, name, c.id) and kind in (None, c.kind)
     )
 
 
@@ -189,7 +188,7 @@ def claims(
     """Decide the claims, by paper and section.
 
     Args:
-        paper: `qin2024`, `sun2023` or `chi2023`; all where nothing is said.
+        paper: `qin2024`, `sun2023` or `chi2023`, or the id of one claim; all where nothing is said.
         kind: one of `KINDS`; all where nothing is said.
         notice: called with each claim as it is decided.
 

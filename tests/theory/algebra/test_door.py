@@ -1,6 +1,7 @@
 """The door to SymPy: a budget that is kept, failures that are meant, bugs that escape."""
 
 import ast
+import os
 import threading
 import time
 from pathlib import Path
@@ -137,6 +138,18 @@ def test_processor_time_ends_a_step_and_waiting_does_not(monkeypatch):
     late = door.after(0.02)
     time.sleep(0.03)
     assert late()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_may_ask_for_the_time_of_its_parent():
+    spent = door.after(3600)
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(spent())
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_limit_within_a_limit_keeps_both():

@@ -147,6 +147,62 @@ def turned(x):
     return torch.stack(both, -1).flatten(-2)
 
 
+LATER = {  # programs whose first head is a function of the distance, and a later one is none
+    "query": lambda h, q, k: -(q - k) * (1 if h == 0 else math.log(q + 1)),
+    "sink": lambda b, h, q, k: (q >= k) & ((k < 4) | (q - k < 64) if h else q - k < 64),
+    "score": lambda score, b, h, q, k: score - (q - k) if h == 0 else 2 * score,
+    "branch": lambda h, q, k: -(q - k) if h == 0 or k > 3 else 0.0,
+    "table": lambda h, q, k: -(q - k) if h == 0 else [0.0, -1.0, -2.0][q - k],
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_no_head_is_left_out_because_it_is_no_function_of_the_distance(name):
+    try:
+        assert check_convergence(LATER[name]).label is None
+    except InputError as error:
+        assert "positions themselves" in str(error) or "for head 1" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "label"),
+    [
+        (lambda s, q: s, lambda s, q: 2 * s, "theorem"),
+        (lambda s, q: s, lambda s, q: s * (1 + np.log(q + 1) / 2), None),
+        (lambda s, q: s / 2, lambda s, q: s * (1 + np.log(q + 1) / 2), None),
+        (lambda s, q: 2 * s, lambda s, q: 30 * np.tanh(s / 30), None),
+        (lambda s, q: 30 * np.tanh(s / 30), lambda s, q: s, None),
+    ],
+)
+def test_what_any_head_does_with_the_score_counts(first, later, label):
+    def program(score, b, h, q, k):
+        return (first if h == 0 else later)(score, q) - (q - k)
+
+    try:
+        assert check_convergence(encoding(program, heads=2, tail="linear")).label == label
+    except InputError as error:
+        assert label is None and "content logit" in str(error)
+
+
+def few(h, q, k):
+    assert h < 3
+    return -(q - k) / 2**h
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        few,
+        lambda h, q, k: -[1.0, 0.5, 0.25][h] * (q - k),
+        lambda h, q, k: {0: 1.0, 1: 0.5, 2: 0.25}.get(h) * (k - q),
+        lambda h, q, k: -math.inf if k > q else -[1.0, 0.5, 0.25][h] * (q - k),
+        lambda b, h, q, k: (q >= k) & (q - k < [4, 8, 16][h]),
+    ],
+)
+def test_heads_end_where_the_program_raises_at_every_pair(program):
+    assert encoding(program).num_heads == 3 and check_convergence(program).label == "theorem"
+
+
 def test_a_rotation_is_not_a_bias_of_logits():
     with pytest.raises(InputError, match=r"a rotation of queries and keys: this is not a bias"):
         inspect_bias(turned)

@@ -160,7 +160,9 @@ def test_powers_of_minus_one_whose_exponents_are_balls():
     np.testing.assert_array_equal(tabulate(read("(-1)^(binomial(n,3)/2)"), at), halves)
 
 
-@pytest.mark.parametrize("text", ["(-1)^binomial(2*n,n)", "Mod(gamma(n+1),3)"])
+@pytest.mark.parametrize(
+    "text", ["(-1)^binomial(2*n,n)", "Mod(gamma(n+1),3)", "Mod(binomial(n^300,9999),7)"]
+)
 def test_a_product_of_too_many_factors_is_not_written_out(text):
     assert np.isnan(tabulate(read(text), [10**9 + 1])).all()
 

@@ -12,7 +12,7 @@ from flint import arb
 from farfield import attention_resolution, layered_receptive_field
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.evaluation.vectorised import Arrays, _NumPy
+from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
@@ -232,6 +232,23 @@ def test_parts_beyond_the_range_of_floats(formula, at, right):
     assert not wrong(read(formula), np.array([1, 2, at, at + 1, 2 * at]))
 
 
+@pytest.mark.parametrize(
+    ("formula", "right"),
+    [
+        ("2*floor(n/2)-n-sqrt(2)", -math.sqrt(2)),
+        ("2*floor(n/2)-n+1/4", 0.25),
+        ("Max(n,5)-n-pi", -math.pi),
+        ("abs(n-5)-n+1/3", -14 / 3),
+        ("where(n<64,n,n)-(n+sqrt(2))", -math.sqrt(2)),
+        ("2*floor(n/2)+3*floor(n/3)-5*floor(n/5)-n", lambda n: n % 5 - n % 2 - n % 3),
+    ],
+)
+def test_a_sum_that_cancels_keeps_what_its_partial_sums_round_off(formula, right):
+    at = [10**6, 10**9, 10**15, 2**53 - 2]
+    exact = [right(n) for n in at] if callable(right) else [right] * 4
+    assert tabulate(read(formula), at) == pytest.approx(exact, rel=1e-12)
+
+
 @pytest.mark.parametrize("modulus", [2, 3, 8])
 @pytest.mark.parametrize("last", [7, 130])
 def test_a_sum_of_masked_terms_is_masked_where_all_of_them_are(modulus, last):
@@ -243,9 +260,18 @@ def test_a_sum_of_masked_terms_is_masked_where_all_of_them_are(modulus, last):
     assert np.allclose(total, np.logaddexp(first, other), rtol=1e-12) and np.isneginf(total).any()
 
 
+def test_a_wave_at_what_vanishes_is_left_to_floats(monkeypatch):
+    monkeypatch.setattr(Floats, "by_balls", lambda self, e, at, **how: np.full(at.shape, math.nan))
+    assert tabulate(read("1-cos(exp(-exp(exp(n))))"), [13, 20]).tolist() == [0, 0]
+    assert np.isfinite(tabulate(read("cos(exp(-n/4))-1"), range(3000))).all()
+
+
 def test_what_is_below_all_floats_is_minus_infinity():
     assert tabulate(read("-exp(exp(n))"), [1, 800]).tolist() == [-math.exp(math.e), -math.inf]
     assert tabulate(read("-n+where(n<5,0,-oo)"), [4, 5]).tolist() == [-4, -math.inf]
+    assert tabulate(read("1-exp(2^n)"), [200, 1000]).tolist() == [-math.inf, -math.inf]
+    assert tabulate(read("exp(1-exp(2^n))-n"), [200]).tolist() == [-200]
+    assert tabulate(read("Max(1-exp(exp(n)),-30)"), [10**6]).tolist() == [-30]
 
 
 def test_a_table_larger_than_the_memory_is_refused_at_once():
