@@ -45,6 +45,15 @@ def reached(family, quantity, options, value, **fixed):
     return ask[quantity]()
 
 
+def test_values_of_others_are_given_as_a_mapping_or_by_name():
+    asked = {"parameter": "a", "trf": 512, "eps": "1/100"}
+    once, twice = "-a*log(1+n)", "-a*b*log(1+n)"
+    by_mapping = farfield.design(twice, values={"b": 2}, **asked)
+    by_name, alone = farfield.design(twice, b=2, **asked), farfield.design(once, **asked)
+    assert (by_mapping.low, by_mapping.high) == (by_name.low, by_name.high)
+    assert float(alone.low[0]) == pytest.approx(2 * float(by_mapping.low[0]))
+
+
 # -- one parameter --------------------------------------------------------------------------------
 
 WINDOW = {"error": "1/100", "logit_bound": 1, "value_bound": 1}

@@ -101,6 +101,21 @@ def test_tails_that_cannot_be_compared():
         compare_tails("-r*n", "-n")
 
 
+def test_a_comparison_without_a_limit_names_its_blocks_where_there_are_several():
+    blocks = "-n*(3+(-1)^n)"
+    for a, b, where in (
+        ("-n-sin(n)", "-n", "decided."),
+        (f"{blocks}+sin(n)", blocks, "decided on the blocks from 0 modulo 2."),
+    ):
+        assert " ".join(str(compare_tails(a, b)).split()).endswith(where)
+
+
+def test_a_ranking_of_what_cannot_be_compared_says_why():
+    ranked = compare_tails("-n", "-n-sin(n)", "-2*n")
+    assert ranked.reason.code == "no_limit"
+    assert str(ranked.reason) == "two of them could not be compared"
+
+
 def test_a_series_that_diverges_is_the_heavier_whatever_the_number_of_formulas():
     for pair, lighter in ((("-log(1+n)", "-n"), "b"), (("-n", "0"), "a")):
         found = compare_tails(*pair)

@@ -130,6 +130,22 @@ class Audit(Answer):
     measurable: bool = False
 
     @property
+    def encoding(self) -> str:
+        """The names of the positional encodings of the catalogue that its layers have."""
+        names = {"rotation": "rope", "none": "nope", "absolute": "learned_absolute"}
+        each = dict.fromkeys(
+            k.layer.encoding.name if k.layer.encoding else names.get(k.layer.positions, "")
+            for k in self.kinds
+            if k.layer.attends
+        )
+        return listed([name for name in each if name]) or "no attention"
+
+    @property
+    def head_count(self) -> int:
+        """Heads of a layer, the most."""
+        return max((k.layer.heads for k in self.kinds), default=0)
+
+    @property
     def cache(self) -> RowCache | None:
         """What a row of the asked length takes, or of the training length; None without a cache."""
         asked = self.asked or self.trained

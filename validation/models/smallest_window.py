@@ -183,6 +183,7 @@ class Search:
         self.length = parts[0].shape[1] - 1
         self.half = self.length - self.length // 2
         self.book, self.total = Book(place), 2 * self.length.bit_length() + 6
+        self.before = len(self.book.kept)
 
     def nats(self, view: View, part: int) -> np.ndarray:
         """Mean nats of each row of a part."""
@@ -193,6 +194,8 @@ class Search:
 
         def measure() -> list[float]:
             rows = self.parts[part]
+            if len(self.book.kept) == self.before:
+                self._foretell(len(rows))
             return [*token_losses(self.opened, rows, view, self.half, progress=read).mean(1)]
 
         made = len(self.book.kept)
@@ -202,6 +205,13 @@ class Search:
             seen = "all keys" if view.window is None else f"a window of {view.window}"
             self._report(f"perplexity {math.exp(float(nats.mean())):.4g} with {seen}")
         return nats
+
+    def _foretell(self, count: int) -> None:
+        """Say how long the search takes at most, before the first row is read."""
+        left = max(0, self.total - self.before)
+        said = f"at most {left} windows on {count} rows of {self.length} tokens"
+        rows = [(left * count, self.length)]
+        foretell(self.opened, self.parts[0].ravel(), rows, said, self.progress)
 
     def _report(self, note: str) -> None:
         """Say how many measurements are made, and a note on the newest."""
@@ -305,9 +315,6 @@ def smallest_window(
     values = json.dumps([kind, outline.values], sort_keys=True, default=str).encode()
     place = Path(folder) / stamped(outline, values, *(part.tobytes() for part in parts))
     search = Search(opened, (parts[0], parts[1]), place, progress)
-    left = search.total - len(search.book.kept)
-    said = f"at most {left} windows on {count} rows of {size} tokens"
-    foretell(opened, read.held_out, [(max(0, left) * count, size)], said, progress)
     return _found(search, read, most, positions == "cache")
 
 

@@ -88,6 +88,18 @@ def test_a_search_that_was_stopped_goes_on(outside_models, tokens, tmp_path):
     assert told == []
 
 
+def test_a_finished_search_times_no_row(outside_models, tokens, tmp_path):
+    told, place = [], outside_models.folder("llama")
+    for first in ([True], []):
+        told.clear()
+        smallest_window(
+            place, tokens, folder=tmp_path, progress=lambda *report: told.append(report), **ASKED
+        )
+        assert [
+            "at most 16 windows on 6 rows of 24 tokens" in stage for stage, *_ in told[:1]
+        ] == first
+
+
 def test_what_cannot_be_searched_is_refused_and_nothing_is_written(
     outside_models, tokens, tmp_path
 ):
