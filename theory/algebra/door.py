@@ -104,13 +104,13 @@ def unless(withdrawn: Callable[[], bool]) -> Iterator[None]:
         yield
 
 
-def after(seconds: float) -> Callable[[], bool]:
+def after(seconds: float, patience: float | None = None) -> Callable[[], bool]:
     """Whether the current thread has worked for so many seconds from now on; any thread may ask.
 
     The processor time counts, so other programs on the machine change no answer. Where the thread
-    waits or sleeps, `PATIENCE` times as many seconds end the step.
+    waits or sleeps, `patience` times as many seconds end the step: `PATIENCE`, if None.
     """
-    worked, late = _thread_clock(), time.monotonic() + PATIENCE * seconds
+    worked, late = _thread_clock(), time.monotonic() + (patience or PATIENCE) * seconds
     end = worked() + seconds
     return lambda: worked() > end or time.monotonic() > late
 

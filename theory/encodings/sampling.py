@@ -489,13 +489,21 @@ def _one_by_one(f: Subject) -> Sample:
 
     def all_of(make: type[float]) -> Sample:
         known, ends = {0: at(0, make)}, ""
+
+        def alike(k: float) -> np.ndarray:
+            values, first = at(k, make), known[0]
+            if values.shape != first.shape:
+                counts = f"{values.size} numbers at {k:g} and {first.size} at 0"
+                raise Unfit(f"called with {how}: it gives {counts}")
+            return values
+
         for k in (*range(1, LONG), *map(int, FAR)):
             if time.monotonic() > end:
                 ends = f"up to distance {max(known)} it took {ALL_S:g} s"
                 refuse(k < LEAST, f"called with {how}: {ends}")
                 break
             try:
-                known[k] = at(k, make)
+                known[k] = alike(k)
             except (Unfit, InputError) as error:
                 if k < LEAST:
                     raise
@@ -506,7 +514,7 @@ def _one_by_one(f: Subject) -> Sample:
         distances = np.array([float(k) for k in known])
         values = np.stack([*known.values()], axis=-1)
         sample = Sample(distances, values, how, ends=ends, twice=False)
-        return _with_edges(sample, lambda d: at(d, make))
+        return _with_edges(sample, alike)
 
     return _first_fitting(partial(all_of, make) for make in (int, float))
 

@@ -54,7 +54,7 @@ from farfield.theory.values import tabulate
 
 KEY = sympy.Symbol("key", integer=True, nonnegative=True)
 SCORE = sympy.Symbol("score", real=True)
-TRACE_S = 3.0
+TRACE_S, PATIENCE = 3.0, 2
 KEYS = (0, 7, 12_345)
 AT_SCORE = 0.375
 SINGLE = 4e-6  # tensors of integers become those of float32
@@ -120,7 +120,7 @@ def _formula(f: Any, kind: str, head: int, binary: bool) -> Expr:
 def _in_time(call: Callable[[], T]) -> T:
     """A call of the program, or of SymPy about it, that ends."""
     try:
-        return watched(after(TRACE_S), call)
+        return watched(after(TRACE_S, PATIENCE), call)
     except Interrupted:
         raise Untraced(f"it was not followed within {TRACE_S:g} s") from None
     except SystemExit:

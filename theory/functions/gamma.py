@@ -26,7 +26,7 @@ from farfield.theory.functions.record import Function, Refused, Spelling
 HALF = fmpq(1, 2)
 MAX_ORDER = 20
 MOST_FACTORS = 10_000
-MOST_BITS = 1 << 22  # of all factors: nothing ends their multiplication
+MOST_BITS = 1 << 20  # of all factors: nothing ends their multiplication
 
 
 psi_slope = auxiliary("psi_slope", "trigamma(z) - 1/z")

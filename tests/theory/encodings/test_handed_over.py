@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -244,6 +245,33 @@ def test_a_function_that_does_not_end_ends_at_the_budget(monkeypatch):
     monkeypatch.setattr("farfield.theory.encodings.tracing.TRACE_S", 0.5)
     with pytest.raises(InputError, match="did not end within"):
         encoding(turning)
+
+
+def test_a_function_that_waits_is_not_waited_for_long(monkeypatch):
+    naps = list[int]()
+
+    def waiting(n):
+        while True:
+            naps.append(time.sleep(0.01))
+
+    monkeypatch.setattr("farfield.theory.encodings.sampling.CALL_S", 0.1)
+    monkeypatch.setattr("farfield.theory.encodings.tracing.TRACE_S", 0.2)
+    with pytest.raises(InputError, match="did not end within"):
+        encoding(waiting)
+    assert len(naps) < 100  # twice 0.2 s and 0.1 s, not ten times
+
+
+@pytest.mark.parametrize(
+    ("program", "last"),
+    [(lambda k: -np.arange(k + 1), 1), (lambda n: [-float(n)] * (1 + (int(n) > 99)), 100)],
+)
+def test_a_function_that_gives_more_and_more_numbers_has_no_heads(program, last):
+    if last == 1:
+        with pytest.raises(InputError, match="2 numbers at 1 and 1 at 0"):
+            encoding(program)
+    else:
+        found = encoding(program)
+        assert found.seen.distance == 99 and check_convergence(found).label is None
 
 
 def test_a_function_that_gives_a_million_numbers_is_refused_in_a_line():

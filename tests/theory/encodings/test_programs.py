@@ -95,3 +95,45 @@ def test_nothing_is_claimed_that_a_program_breaks(seeds, tmp_path):
 
 def test_every_kind_is_drawn():
     assert {program(seed).kind for seed in range(len(KINDS))} == {*KINDS}
+
+
+HEADS = {  # what a head depends on, and how it is written
+    "distance": ["score - (q - k) / 4", "score - 2 * np.log(1 + q - k)"],
+    "query": ["score - (q - k) * math.log(q + 2)", "score - (q - k) / (q + 1)"],
+    "key": ["score if k < 4 else score - (q - k)", "score - (q - k) * (2 + np.sin(k))"],
+    "content": ["30 * np.tanh(score / 30) - (q - k)", "score * np.log(q + 2) - (q - k)"],
+    "table": ["score + [0.0, -1.0, -2.0][q - k]", "score - np.arange(64.0)[k]"],
+}
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(5), pytest.param(range(5, 200), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_theorem_is_about_every_head(seeds, tmp_path):
+    """Heads after the first are drawn of all kinds: one by distance alone has to be all."""
+    for seed in seeds:
+        draw = random.Random(seed)
+        kinds = ["distance", *draw.choices([*HEADS], k=draw.randrange(1, 4))]
+        scored = "content" in kinds or draw.random() < 0.5
+        lines = [
+            f"    if h == {i}: return {draw.choice(HEADS[kind])}" for i, kind in enumerate(kinds)
+        ]
+        given = "score, b, h, q, k" if scored else "h, q, k, score=0.0"
+        text = "\n".join(
+            [
+                "import math",
+                "import numpy as np",
+                f"def bias({given}):",
+                *lines,
+                "    raise KeyError(h)",
+            ]
+        )
+        file = tmp_path / f"heads_{seed}.py"
+        file.write_text(text)
+        try:
+            found = encoding(load(file).bias)
+        except InputError as error:
+            assert {*kinds} != {"distance"} and "\n" not in str(error), (text, error)
+            continue
+        label = check_convergence(found).label
+        assert (label == "theorem") == ({*kinds} == {"distance"}), (text, label)
