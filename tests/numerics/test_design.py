@@ -54,6 +54,14 @@ def test_values_of_others_are_given_as_a_mapping_or_by_name():
     assert float(alone.low[0]) == pytest.approx(2 * float(by_mapping.low[0]))
 
 
+def test_a_limit_nearer_than_floats_can_tell_is_decided():
+    """The leak of -n beyond 10 tokens is exp(-10)."""
+    leak, bias = quantity("leak", {"trained": 10}), -n
+    value, little = Rational(str(sympy.exp(-10).evalf(40))), Rational(1, 10**25)
+    above, below = value * (1 + little), value * (1 - little)
+    assert leak.within(bias, above) and not leak.within(bias, below)
+
+
 # -- one parameter --------------------------------------------------------------------------------
 
 WINDOW = {"error": "1/100", "logit_bound": 1, "value_bound": 1}
