@@ -1,9 +1,10 @@
 """Families with closed sums, against the functions of the library."""
 
 import pytest
+import sympy
 from flint import arb, ctx
 
-from farfield.numerics.summation.kernel import hurwitz
+from farfield.numerics.summation.kernel import Power, hurwitz
 from farfield.theory.functions.balls import precision
 
 
@@ -17,3 +18,10 @@ def test_hurwitz_of_a_great_exponent_is_its_first_term(bits, x):
         assert near.rel_accuracy_bits() > bits // 2
         with precision(600):
             assert near.overlaps(great.zeta(at))
+
+
+def test_the_density_and_the_integral_of_a_power():
+    """Of 5 (u + 2)^-3 at 10, and from there on: 5 / 12^3 and 5 / (2 * 12^2)."""
+    power = Power(0, sympy.log(5), sympy.Integer(2), sympy.Integer(3))
+    assert power.density(arb(10)).overlaps(arb(5) / 1728)
+    assert power.integral(arb(10)).overlaps(arb(5) / 288)

@@ -126,6 +126,8 @@ def test_terms_must_be_finite_from_zero(text, why):
             "-2*log(1+n)^2/log(1+n)",
             "-log(4)/log(2)*log(1+n)",
         ),
+        ("-n-2", "-sqrt(n^2+4*n+4)"),
+        ("-log(1+n)-log(2+n)/2", "-log((1+n)*sqrt(2+n))", "-log(sqrt(n^2+3*n+2))-log(1+n)/2"),
         ("-log(2+3*n)-log(5+n)", "-log(10+17*n+3*n^2)", "log(1/(n+5))-log(3*n+2)"),
     ],
 )
