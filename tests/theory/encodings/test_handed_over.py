@@ -185,6 +185,12 @@ def test_what_any_head_does_with_the_score_counts(first, later, label):
         assert label is None and "content logit" in str(error)
 
 
+def test_a_head_that_takes_no_arrays_is_a_head():
+    program = lambda h, q, k: (k - q) * (1 if h == 0 else math.log(q + 1))  # noqa: E731
+    with pytest.raises(InputError, match="positions themselves"):
+        encoding(program, tail="linear")
+
+
 def few(h, q, k):
     assert h < 3
     return -(q - k) / 2**h
