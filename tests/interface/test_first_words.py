@@ -27,6 +27,8 @@ WORK = {
 def test_the_first_line_comes_before_the_work(line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "MODEL").mkdir()
+    for folder in (tmp_path, tmp_path / "MODEL"):
+        (folder / "config.json").write_text('{"model_type": "llama"}')
     (tmp_path / "plan.toml").write_text('[[runs]]\npreset = "tiny"\nencoding = ["alibi"]\n')
     room, name, told = WORK[line]
 
