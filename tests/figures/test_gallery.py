@@ -13,7 +13,7 @@ from polars import DataFrame
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.exhibit_pages import exhibit_sheet
-from farfield.figures.gallery import UNPRINTED, agreement, draw, recompute, settings_of
+from farfield.figures.gallery import UNPRINTED, Gallery, agreement, draw, recompute, settings_of
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.measured_figures import _growths, perplexity
@@ -287,6 +287,13 @@ def test_without_results_nothing_is_drawn():
     with pytest.raises(NoResults, match="--set delta=6"):
         recompute(INDEX["chi2023.table2-measured"], table())
     assert "farfield train" in draw(["chi2023.fig12"]).missing["chi2023.fig12"]
+
+
+def test_the_index_lists_each_that_is_missing():
+    missing = {e.id: f"why {e.id} is" for e in INDEX.values() if e.paper == "chi2023"}
+    assert len(missing) > 2
+    text = page(Gallery({}, missing).index({}))
+    assert all(why in text for why in missing.values()) and "qin2024" not in text
 
 
 def test_a_folder_without_runs_is_said_in_a_line(tmp_path):

@@ -261,6 +261,7 @@ def test_what_is_not_known_has_no_number_and_a_reason(tmp_path):
         found = audit(folder(tmp_path / values["model_type"], values))
         assert found.status is Status.UNKNOWN and why in str(found).replace("\n", " ")
         assert found.sliding_window is None and found.caches == () and found.label is None
+        assert (found.encoding, found.head_count) == ("no attention", 0)
 
 
 MOE = {"hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128}
@@ -273,6 +274,7 @@ def test_heads_have_the_size_that_the_code_gives_them(tmp_path):
     (kind,) = found.kinds
     assert kind.layer.cached == 1024 and found.caches[0].least == 4_026_531_840 / 12
     assert (kind.layer.rotation.size, kind.layer.head_size) == (128, 128)
+    assert (found.encoding, found.head_count) == ("rope", 32)
     values = {"model_type": "glm4_moe", "hidden_size": 5120, "num_attention_heads": 96}
     values |= {"num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 4}
     values |= {"partial_rotary_factor": 0.5, "max_position_embeddings": 131072}
