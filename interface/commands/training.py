@@ -253,9 +253,10 @@ def runs(
         if one.state == "finished":
             told = summary(rows_of(one.home, "training", LAST))
         else:
-            told = {"key": one.key, "state": one.state, "label": one.run.name}
-            told |= {"preset": one.run.preset, "trained": one.run.length}
-            told |= {"seed": one.run.seed, "steps": one.step}
+            asked = one.run
+            told = {"key": one.key, "state": one.state, "label": asked.name}
+            told |= {"preset": asked.preset, "trained": asked.length}
+            told |= {"seed": asked.seed, "steps": one.step}
             told |= {"note": one.note} if one.note else {}
         found.append(told)
     found.sort(key=lambda one: (one["label"], one["seed"]))

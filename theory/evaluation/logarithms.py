@@ -96,9 +96,10 @@ def accurate(e: Expr) -> Expr | None:
     factor, f = rest.as_coeff_Mul()
     if isinstance(f, (sympy.exp, sympy.cos)) and constant == -factor and logarithm(f.args[0]):
         (x,) = f.args
+        if isinstance(f, sympy.exp):
+            return factor * expm1(x)
         half = sympy.sin(x / 2)  # of a sine that may be 0 floats have a product, but no power
-        shrunk = sympy.Mul(-2 * factor, half, half, evaluate=False)
-        return factor * expm1(x) if isinstance(f, sympy.exp) else shrunk
+        return sympy.Mul(-2 * factor, half, half, evaluate=False)
     return uncancelled(e)
 
 

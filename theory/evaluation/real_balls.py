@@ -82,7 +82,8 @@ class RealBalls(Arithmetic):
         inside, modulus = record.period(*e.args)
         is_zero, count = self.is_zero, len(e.args)
         rest = self._rest(record, inside, modulus, symbols)
-        grows = _grows(inside) or _is_long(inside)
+        # SymPy multiplies out as many factors of a gamma function as a distance has units
+        grows = _grows(inside) or any(x.free_symbols for x in inside.atoms(sympy.gamma))
 
         def decided(*values: Ball) -> Ball:
             try:
@@ -199,12 +200,6 @@ def _turned(record: Function, e: Expr) -> Expr | None:
         return None
     turns = sympy.Mod(whole * sympy.Rational(*factor.as_integer_ratio()), 1, evaluate=False)
     return e.func(e.args[0] / inside * modulus * turns, evaluate=False)
-
-
-def _is_long(e: Expr) -> bool:
-    """Whether SymPy multiplies out as many factors as a distance has units."""
-    moving = any(b.args[1].free_symbols for b in e.atoms(sympy.binomial))
-    return moving or any(x.free_symbols for x in e.atoms(sympy.gamma))
 
 
 def _parity(q: int, rest: Ball) -> fmpq:

@@ -151,8 +151,8 @@ class Halving:
                 right = sum(n.right for n in reading.needles)
                 said = f"{right} of {len(reading.needles)} needles, loss {reading.loss:+.3f}"
                 line = f"{repair.name}, row {row + 1}: {said}"
-                self.progress(f"{line} ({done} of {max(done, total)} read)", 0, 0)
-                self.progress("rows", done, max(done, total), line)
+                self.progress(f"{line} ({done} of {total} read)", 0, 0)
+                self.progress("rows", done, total, line)
         self.left = self._best(others, len(others))
 
     def _best(self, others: Sequence[Repair], count: int) -> list[Repair]:
@@ -184,8 +184,7 @@ class Halving:
         each, readings = self.read.get(repair, {}), self.readings
         losses = np.array([reading.loss for reading in each.values()])
         needles = tuple(n for reading in each.values() for n in reading.needles)
-        base, real = self.read.get(self.base, {}), self.plan.way is Way.REAL
-        both = np.array([each[k].loss - base[k].loss for k in each if k in base])
+        real = self.plan.way is Way.REAL
         moves = repair in self.left[:1] and readings.subject.turns() and not repair.cut
         cache = row_cache(readings.subject.outline.layers, repair.keys(readings.to), Serving())
         mean = float(losses.mean()) if len(losses) else None
@@ -199,7 +198,7 @@ class Halving:
             recall=() if real else needles,
             measured=interval(losses) if real and mean is not None else None,
             real=needles if real else (),
-            difference=interval(both) if len(both) and repair != self.base else None,
+            difference=self.apart(repair, self.base) if each and repair != self.base else None,
             rows=len(losses),
         )
 

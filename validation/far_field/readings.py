@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -119,11 +119,6 @@ class RowReadings:
 
         return self.book.of(f"at {length}: {repair.name}", made)[0]
 
-    @functools.cached_property
-    def _asked(self) -> Callable[[str], Sequence[int]] | None:
-        """The tokenizer; None where a block has no room for words."""
-        return self.subject.encode if min(self.subject.length, BLOCK) == BLOCK else None
-
     def _needles(self, row: int) -> NeedleRow:
         """A row of the text with needles."""
         if row not in self.rows:
@@ -131,7 +126,8 @@ class RowReadings:
         return self.rows[row]
 
     def _needle_row(self, row: int) -> NeedleRow:
-        block, most, encode = min(self.subject.length, BLOCK), MOST, self._asked
+        block, most = min(self.subject.length, BLOCK), MOST
+        encode = self.subject.encode if block == BLOCK else None  # else no room for words
         if self.way is Way.REAL and block == BLOCK and self.to >= 8 * BLOCK:
             block, most = 2 * block, 2 * most  # needles of a row that is read whole cost nothing
         if encode is not None:

@@ -533,43 +533,41 @@ def local(
         for asked in runs:
             yield asked, attempt(asked, folder, device, progress)
         return
-    start, left, alone = multiprocessing.get_context("spawn"), deque(runs), deque[Run]()
-    steps, whole = dict.fromkeys(range(len(runs)), 0), sum(asked.steps for asked in runs)
-    place = {id(asked): k for k, asked in enumerate(runs)}
+    start, left, alone = multiprocessing.get_context("spawn"), deque(range(len(runs))), deque[int]()
+    steps, whole = [0] * len(runs), sum(asked.steps for asked in runs)
     while left or alone:
         # Runs that were at work when a process was killed are tried one by one: one of them did it.
         source, most = (alone, 1) if alone else (left, workers)
         reports = start.SimpleQueue()  # of this pool alone: a process that is killed may hold it
         with ProcessPoolExecutor(most, start, initializer=_begin, initargs=(reports,)) as pool:
-            at_work: dict[Future[list[Row] | str], Run] = {}
-            lost: list[Run] = []
+            at_work: dict[Future[list[Row] | str], int] = {}
+            lost: list[int] = []
             try:
                 while (source or at_work) and not lost:
                     while source and len(at_work) < most:
-                        asked = source.popleft()
-                        ask = place[id(asked)], asked, folder, device
-                        at_work[pool.submit(_reported, *ask)] = asked
+                        k = source.popleft()
+                        at_work[pool.submit(_reported, k, runs[k], folder, device)] = k
                     found = wait(at_work, timeout=REPORT_S, return_when=FIRST_COMPLETED).done
                     while not reports.empty():
                         k, stage, done, note = reports.get()
                         steps[k] = done if stage == "train" else runs[k].steps
-                        progress(f"{runs[k].name}: {stage}", sum(steps.values()), whole, note)
+                        progress(f"{runs[k].name}: {stage}", sum(steps), whole, note)
                     for future in found:
-                        asked = at_work.pop(future)
+                        k = at_work.pop(future)
                         try:
                             result = future.result()
                         except BrokenProcessPool:
-                            lost.append(asked)
+                            lost.append(k)
                             continue
-                        steps[place[id(asked)]] = asked.steps  # of earlier steps none was reported
-                        progress(asked.name, sum(steps.values()), whole, "")
-                        yield asked, result
+                        steps[k] = runs[k].steps  # of earlier steps none was reported
+                        progress(runs[k].name, sum(steps), whole, "")
+                        yield runs[k], result
             finally:  # a process whose reports nobody takes would wait for ever
                 while wait(at_work, timeout=REPORT_S).not_done:
                     while not reports.empty():
                         reports.get()
         if most == 1:
-            yield from ((asked, KILLED) for asked in lost)
+            yield from ((runs[k], KILLED) for k in lost)
         else:
             alone += [*lost, *at_work.values()]
 

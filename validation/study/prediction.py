@@ -159,7 +159,7 @@ class Prediction(Result):
             near = f"{len(g.nearest)} nearest trained cases, {'' if g.near else 'not '}near"
             why = near if g.reason is None else str(g.reason)
             yield "perplexity ratio, others", f"{g.trained} to {g.tested}", value, why, g.label
-        if self.windowless and self.encoding.seen is None:
+        if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
             detail = _detail(w, [count(h.width) for h in w.heads])
