@@ -47,7 +47,6 @@ GROUPS = {
     ),
     "Models": (
         "models.audit",
-        "models.diff",
         "models.measure",
         "models.erf",
         "models.perplexity",

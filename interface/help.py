@@ -73,7 +73,6 @@ EXAMPLES = {
     "cite": ("cite", "cite alibi kerple-log"),
     "doctor": ("doctor", "doctor --json"),
     "audit": ("audit MODEL_FOLDER", "audit config.json --trained 2k --length 8k"),
-    "diff": ("diff BEFORE AFTER",),
     "measure": (
         "measure MODEL_FOLDER --text FILE",
         "measure MODEL_FOLDER --text FILE --context 256 --context 1k",

@@ -33,7 +33,6 @@ def window(
     length: CountOrNone = None,
     segments: CountOrNone = None,
     bos: str = "auto",
-    positions: str = "text",
     device: str | None = None,
     dtype: str | None = None,
     out: str = "out/window",
@@ -56,7 +55,6 @@ def window(
         length: with --model, tokens of a row.
         segments: with --model, how many rows in each half of the text; 16 if not given.
         bos: with --model, whether rows begin with the tokenizer's first token; auto, yes or no.
-        positions: with --model, positions of the first tokens: text or cache.
         device: with --model, of torch, as cuda; the CPU if not given.
         dtype: with --model, float32, bfloat16 or float16; float32 if not given.
         out: with --model, folder where measurements are kept; a stopped search goes on from it.
@@ -94,7 +92,7 @@ def window(
     )
     require_models()
     read: dict[str, Any] = {"loss": loss or "1/100", "length": length, "segments": segments or 16}
-    read |= {"bos": bos, "positions": positions, "folder": out}
+    read |= {"bos": bos, "folder": out}
     read |= {"device": device, "dtype": dtype}
     return ask(
         "window",
@@ -135,12 +133,12 @@ def measure(
         dtype: float32, bfloat16 or float16; float32 if not given.
     """
     require_models()
+    from farfield.numerics.masks import Mask
     from farfield.validation.models.folder import place_of
-    from farfield.validation.models.opened import View
     from farfield.validation.models.perplexities import model_perplexity
 
     place = place_of(model, runs)
-    how: dict[str, Any] = {"bos": bos, "view": View(window, bca=bca)}
+    how: dict[str, Any] = {"bos": bos, "view": Mask(window, bca)}
     how |= {"device": device, "dtype": dtype}
     field = {**how, "length": length, "segments": segments}
 
@@ -189,12 +187,12 @@ def erf(
         dtype: float32, bfloat16 or float16; float32 if not given.
     """
     require_models()
+    from farfield.numerics.masks import Mask
     from farfield.validation.models.folder import place_of
-    from farfield.validation.models.opened import View
 
     place = place_of(model, runs)
     how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length, "bos": bos}
-    how |= {"segments": segments, "view": View(window, bca=bca)}
+    how |= {"segments": segments, "view": Mask(window, bca)}
     how |= {"device": device, "dtype": dtype}
     return ask(
         "erf",
@@ -214,7 +212,6 @@ def perplexity(
     samples: Count = 64,
     window: CountOrNone = None,
     sinks: CountFrom0 = 0,
-    positions: str = "text",
     bca: CountOrNone = None,
     bos: str = "auto",
     device: str | None = None,
@@ -232,7 +229,6 @@ def perplexity(
         samples: targets, or rows of the longest length.
         window: let queries see a sliding window of this many tokens.
         sinks: with --window, keep this many first tokens as well.
-        positions: where these stand: in the text, or in the cache, as StreamingLLM has them.
         bca: half-width of blockwise causal attention.
         bos: whether rows begin with the tokenizer's first token; auto, yes or no.
         device: of torch, as cuda; the CPU if not given.
@@ -243,15 +239,13 @@ def perplexity(
         "--sinks are kept beside a window: give --window, its nearest tokens",
     )
     require_models()
-    from farfield.theory.answers.names import one_of
+    from farfield.numerics.masks import Mask
     from farfield.validation.models.folder import place_of
-    from farfield.validation.models.opened import POSITIONS, View
     from farfield.validation.models.perplexities import model_perplexity
 
-    one_of(positions, "positions", POSITIONS)
     place = place_of(model, runs)
     how: dict[str, Any] = {"text": text, "protocol": protocol, "samples": samples, "bos": bos}
-    how |= {"view": View(window, sinks, bca, positions == "cache")}
+    how |= {"view": Mask(window, bca, sinks)}
     how |= {"device": device, "dtype": dtype}
     return ask(
         "perplexity",
@@ -328,25 +322,6 @@ def _page(model: str | Path) -> str:
     place = place.parent if place.name == "config.json" else place
     name = place.resolve().name if place.exists() else str(model)
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or "model"
-
-
-def diff(
-    folder: str, other: str, /, *, expect: str | None = None, output: Output = Output()
-) -> int:
-    """What two folders do differently with positions, as before and after a conversion.
-
-    Args:
-        folder: of a model.
-        other: of another one.
-        expect: same, to exit with 1 where they differ.
-    """
-    from farfield.theory.answers.names import one_of
-    from farfield.validation.models.difference import difference
-
-    one_of(expect or "same", "--expect", ("same",))
-    with progress("diff"):
-        found = difference(folder, other)
-    return write_answers(found, output) or int(expect is not None and found.count > 0)
 
 
 def require_models() -> None:

@@ -110,7 +110,6 @@ QUESTIONS = {
     "perplexity --model FOLDER --length 8": MODELS + "perplexities.model_perplexity",
     "erf --model FOLDER": MODELS + "empirical.empirical_receptive_field",
     "audit FOLDER": MODELS + "audit.audit",
-    "diff FOLDER FOLDER": MODELS + "difference.difference",
     "study -n --out OUT": "validation.study.study.study",
     "atlas -n": "validation.atlas.entry",
     "claims qin2024.eq13": "validation.papers.ledger.claim",

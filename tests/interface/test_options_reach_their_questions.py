@@ -13,23 +13,20 @@ MODELS, FAR = "validation.models.", "validation.far_field."
 GIVEN = {"device": "cpu", "dtype": "float16"}
 DEVICE = "--device cpu --dtype float16"
 NONE = {"device": None, "dtype": None}
-VIEW = "window 9, 2 first keys, positions in the cache, bca 7"
+VIEW = "window 9, 2 first keys, bca 7"
 NO_GOAL = dict.fromkeys([*TARGETS, "flush_to_zero"])
 ASKED = {
     "window --model F": (
         MODELS + "smallest_window.smallest_window",
         ["F", None],
-        {"loss": "1/100", "length": None, "segments": 16, "bos": "auto", "positions": "text"}
+        {"loss": "1/100", "length": None, "segments": 16, "bos": "auto"}
         | {"folder": "out/window"}
         | NONE,
     ),
-    "window --model F --loss 2% --text T --length 1k --segments 3 --bos no --positions cache "
-    "--out o " + DEVICE: (
+    "window --model F --loss 2% --text T --length 1k --segments 3 --bos no --out o " + DEVICE: (
         MODELS + "smallest_window.smallest_window",
         ["F", "T"],
-        {"loss": "2%", "length": 1024, "segments": 3, "bos": "no", "positions": "cache"}
-        | {"folder": "o"}
-        | GIVEN,
+        {"loss": "2%", "length": 1024, "segments": 3, "bos": "no"} | {"folder": "o"} | GIVEN,
     ),
     "window -n": (
         "numerics.windows.window.certified_window",
@@ -47,7 +44,7 @@ ASKED = {
         {"text": None, "protocol": "last-token", "samples": 64, "bos": "auto", "view": ""} | NONE,
     ),
     "perplexity --model F --length 8 --text T --protocol lm-eval --samples 5 --window 9 --sinks 2 "
-    "--positions cache --bca 7 --bos yes " + DEVICE: (
+    "--bca 7 --bos yes " + DEVICE: (
         MODELS + "perplexities.model_perplexity",
         ["F", ["8"]],
         {"text": "T", "protocol": "lm-eval", "samples": 5, "bos": "yes", "view": VIEW} | GIVEN,
@@ -88,7 +85,6 @@ ASKED = {
         | {"tensor_parallel": 2, "page": 32, "budget": "24GiB", "eps": ["1/3"], "error": "1/5"}
         | {"logit_bound": "2", "value_bound": "3"},
     ),
-    "diff A B": (MODELS + "difference.difference", ["A", "B"], {}),
     "foresee F --to 4k": (
         FAR + "foresee.foresee",
         ["F", None],
