@@ -400,7 +400,7 @@ class Parser(Reading):
             if op == "//":
                 whole = self.build(column, sympy.Mul, *factors)
                 factors = [self.build(place, SPELLINGS["floor"].build, whole)]
-        infinite = any(f in (S.Infinity, S.NegativeInfinity) for f in factors)
+        infinite = any(f is S.Infinity or f is S.NegativeInfinity for f in factors)
         if infinite and not all(f.is_number for f in factors):
             self.fail(column, "a product with infinity; write where(n > 64, -oo, 0) or the like")
         return factors[0] if len(factors) == 1 else self.build(column, sympy.Mul, *factors)
