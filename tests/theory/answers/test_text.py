@@ -106,6 +106,10 @@ def test_a_list_without_names_has_cells_alone():
         f"  {'a' * 12}", f"    {'b' * 12}", "  c", f"    {'d' * 12}"
     ]  # fmt: skip
     assert written([table(("a", "b"), [])]) == "  a  b" and written([table((), [])]) == ""
+    two = written([table((), [("first\nsecond", "a-b-c d", "x" * 9)])], width=28).splitlines()
+    assert two == ["  first   a-b-c d  xxxxxxxxx", "  second"]
+    uneven = written([table((), [("a b", "c d e f g h")])], width=14).splitlines()
+    assert uneven == ["  a b  c d e f", "       g h"]  # the widest column gives way
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -151,6 +155,8 @@ def test_the_other_blocks_by_hand():
     ]  # fmt: skip
     assert "Proof" not in written(blocks) and isinstance(blocks[2], Facts)
     assert isinstance(blocks[4], Note)
+    whole = written([sentence("a\tb"), note("x" * 30 + " y")], width=20)
+    assert whole.splitlines() == ["a\tb", "x" * 30, "  y"]
     plain = written([sentence("`n -> oo`: 1 … 2 × 3 ± ε — ’ ∞ ζ")], unicode=False)
     assert plain == "n -> oo: 1 ... 2 x 3 +/- eps - ' oo ?"
     assert written([Formula(words("`p`"), sum(n**k for k in range(40)))], width=60).count("…") == 1
