@@ -354,13 +354,14 @@ def with_ends(
     """Attention of rows of several ends: where positions go back, another end of the row begins,
     which sees what stands before its first position, and itself."""
     back = ((positions.diff() <= 0).nonzero()[:, 0] + 1).tolist()
-    row = slice(0, (back or [len(positions)])[0])
-    mixed = [whole(network, layer, *(x[:, :, row] for x in (q, k, v)), positions[row])]
+    row = (back or [len(positions)])[0]
+    places = positions[:row]
+    mixed = [whole(network, layer, q[:, :, :row], k[:, :, :row], v[:, :, :row], places)]
     for begin, stop in itertools.pairwise([*back, len(positions)]):
-        before = int(torch.searchsorted(positions[row], positions[begin]))
-        seen = torch.tensor([*range(before), *range(begin, stop)], device=q.device)
-        own = (x.index_select(2, seen) for x in (q, k, v))
-        mixed.append(whole(network, layer, *own, positions[seen.cpu()], before))
+        before = int(torch.searchsorted(places, positions[begin]))
+        seen = torch.tensor([*range(before), *range(begin, stop)])
+        own_q, own_k, own_v = (x.index_select(2, seen.to(x.device)) for x in (q, k, v))
+        mixed.append(whole(network, layer, own_q, own_k, own_v, positions[seen], before))
     return torch.cat(mixed, 2)
 
 
