@@ -42,7 +42,6 @@ GROUPS = {
         "pages.papers",
         "pages.claims",
         "pages.figures",
-        "theory.prove",
         "start.cite",
         "start.doctor",
     ),

@@ -149,7 +149,7 @@ def measure(
         ]
         return [*fields, model_perplexity(place, context, text=text, progress=step, **how)]
 
-    return ask("measure", question, output, opening=reading(model, text))
+    return ask("measure", question, output, opening=reading(str(place), text))
 
 
 def erf(
@@ -198,13 +198,14 @@ def erf(
         "erf",
         lambda step: farfield.empirical_receptive_field(place, text, progress=step, **how),
         output,
-        opening=reading(model, text),
+        opening=reading(str(place), text),
     )
 
 
 def perplexity(
     model: str,
     *,
+    runs: str = "runs",
     length: tuple[str, ...],
     text: str | None = None,
     protocol: str = "last-token",
@@ -220,7 +221,8 @@ def perplexity(
     """Perplexity of a model by the length of its context, on the same targets.
 
     Args:
-        model: a folder, a GGUF file, or a name in the hub's cache.
+        model: a folder, a GGUF file, a name in the hub's cache, or the key of a run.
+        runs: folder where runs are kept.
         length: of the context in tokens (repeatable).
         text: a file or folder to read.
         protocol: last-token, non-overlapping, hf-stride, llama.cpp or lm-eval.
@@ -238,22 +240,25 @@ def perplexity(
     )
     require_models()
     from farfield.numerics.masks import Mask
+    from farfield.validation.models.folder import place_of
     from farfield.validation.models.perplexities import model_perplexity
 
+    place = place_of(model, runs)
     how: dict[str, Any] = {"text": text, "protocol": protocol, "samples": samples, "bos": bos}
     how |= {"view": Mask(window, bca, sinks)}
     how |= {"device": device, "dtype": dtype}
     return ask(
         "perplexity",
-        lambda step: model_perplexity(model, length, progress=step, **how),
+        lambda step: model_perplexity(place, length, progress=step, **how),
         output,
-        opening=reading(model, text),
+        opening=reading(str(place), text),
     )
 
 
 def audit(
     model: str,
     *,
+    runs: str = "runs",
     trained: str | None = None,
     length: tuple[str, ...] = (),
     rows: str = "1",
@@ -271,7 +276,9 @@ def audit(
     """Which layer of a model keeps what, how many bytes that is, and what may be set; and a page.
 
     Args:
-        model: a folder, its config.json, a GGUF file, or a name in the hub's cache.
+        model: a folder, its config.json, a GGUF file, a name in the hub's cache, or the key of a
+            run.
+        runs: folder where runs are kept.
         trained: training length in tokens, if not the configuration's.
         length: of another row (repeatable).
         rows: how many rows are served together.
@@ -287,10 +294,12 @@ def audit(
     """
     from farfield.figures.answer_pages import write_audit
     from farfield.validation.models.audit import audit as examine
+    from farfield.validation.models.folder import place_of
 
+    place = place_of(model, runs)
     with progress("audit"):
         result = examine(
-            model,
+            place,
             trained=trained,
             lengths=length,
             rows=rows,
@@ -303,15 +312,15 @@ def audit(
             logit_bound=logit_bound,
             value_bound=value_bound,
         )
-    place = write_audit(result, out or Path("out/audit") / _page(model))
-    return write_answers(result, output, f"page: {place}")
+    written = write_audit(result, out or Path("out/audit") / _page(place))
+    return write_answers(result, output, f"page: {written}")
 
 
-def _page(model: str) -> str:
+def _page(model: str | Path) -> str:
     """The folder of the page of a model, named after it."""
     place = Path(os.path.expanduser(model))
     place = place.parent if place.name == "config.json" else place
-    name = place.resolve().name if place.exists() else model
+    name = place.resolve().name if place.exists() else str(model)
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or "model"
 
 
