@@ -121,7 +121,7 @@ def theorems_page(app: Any) -> None:
 
     parts = [
         "# Theorems and proofs",
-        "These theorems decide farfield's answers. Each has its proof, and `farfield prove NAME` "
+        "These theorems decide farfield's answers. Each has its proof, and `farfield papers NAME` "
         "prints it. *Ours* marks the theorems that are in none of the three papers. A "
         "[proof assistant](checked.md) has checked many of them from the axioms. The tests check "
         "every identity, inequality and limit in the proofs for all values of their symbols; steps "
@@ -136,7 +136,7 @@ def theorems_page(app: Any) -> None:
             f"<p>Let {printed(theorem.hypotheses)}. "
             f"<strong>Then</strong> {printed(theorem.statement)}.</p>\n"
             "<details><summary>Proof and source</summary>\n```",
-            f"*{theorem.source}* · `farfield prove {name}` · {checked}",
+            f"*{theorem.source}* · `farfield papers {name}` · {checked}",
             proof(name),
             "```{raw} html\n</details>\n```",
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
@@ -17,9 +17,8 @@ from sympy import Expr
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, saved
-from farfield.figures.style import COLOURS, INK, LINES, svg
+from farfield.figures.style import COLOURS, LINES, svg
 from farfield.numerics.float_rows import head_prices
-from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.leak import leak
 from farfield.numerics.questions import resolve
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -28,7 +27,7 @@ from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import listed, shortened, words
-from farfield.theory.answers.number import decimal, inside, natural, share
+from farfield.theory.answers.number import inside, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.first_terms import defined
 from farfield.theory.values import tabulate
@@ -192,8 +191,6 @@ def plot(
     what: str = "bias",
     length: Any = 1024,
     eps: Any = "1/100",
-    advantage: Any = 7,
-    trained: Any = None,
     notice: Callable[..., None] | None = None,
 ) -> Plot:
     """Several formulas and encodings of the catalogue, each head a line, in one figure.
@@ -204,12 +201,9 @@ def plot(
         what: `bias`, p(n); `weights`, exp(p(n)) over the largest; `trf`, TRF(eps) by eps; `leak`,
             the leak by training length; `price`, the logit advantage that half of the attention on
             a key costs in a row of `length` keys; `window`, the certified window by error budget,
-            for logits and values of at most 1; `frontier`, the farthest key within reach of an
-            advantage in a row of `length` keys by the exposure it costs, a point a formula.
+            for logits and values of at most 1.
         length: the largest distance or training length that is drawn, in tokens.
         eps: receptive fields and windows are drawn from a share of 1/2 to a thousandth of this one.
-        advantage: of a frontier, in nats.
-        trained: training length of a frontier, in tokens; an eighth of `length` if not given.
         notice: called as `notice(stage, done, total)`.
 
     Raises:
@@ -222,10 +216,8 @@ def plot(
     """
     if not formulas:
         raise InputError("give a formula, or several")
-    one_of(what, "what", (*KINDS, "frontier"))
+    one_of(what, "what", KINDS)
     last = natural(length, "length", 2, MAX_LENGTH)
-    if what == "frontier":
-        return _frontier(formulas, last, advantage, trained)
     goal = inside(eps, "eps", "(0, 1)")
     subjects = [resolve(f, {}) for f in formulas]
     if sum(s.num_heads for s in subjects) > MAX_LINES:
@@ -248,44 +240,6 @@ def plot(
         raise InputError("; ".join(f"{name} has nothing to draw: {why}" for name, why in missing))
     drawn = _draw(what, kind, dict(zip(names, subjects, strict=True)), data, goal)
     return Plot(what, kind.x_name, kind.y_name, tuple(data), tuple(missing), drawn)
-
-
-def _frontier(formulas: Sequence[Any], length: int, advantage: Any, trained: Any) -> Plot:
-    """A point a formula; those on the frontier are joined."""
-    before = max(length // 8, 1) if trained is None else trained
-    found = reach_frontier(formulas, advantage, trained=before, length=length)
-    data, best, missing = list[Point](), list[Point](), list[tuple[str, str]]()
-    for row in found.rows:
-        if row.exposure is None or row.farthest is None:
-            missing.append((row.name, "no key is within reach, or it is not known"))
-            continue
-        data.append(Point(row.name, 0, row.exposure, float(row.farthest)))
-        best += data[-1:] if row.best else []
-    if not data:
-        raise InputError("nothing to draw: no formula has a reach and an exposure that are known")
-    x_name = f"exposure: most attention of any input beyond {found.trained} tokens"
-    y_name = f"farthest key within reach of {decimal(float(found.advantage))} nats (tokens)"
-    joined = Named("", [p.x for p in best], [p.y for p in best], "#888888", {"zorder": 0})
-    points = [
-        Named(
-            shortened(p.formula, 40),
-            [p.x],
-            [p.y],
-            COLOURS[0],
-            {
-                "marker": "o",
-                "clip_on": False,
-                "markerfacecolor": COLOURS[0] if p in best else "white",
-            },
-            told=False,
-        )
-        for p in data
-    ]
-    axes = {"xlabel": x_name, "ylabel": y_name, "xlim": (0, 1), "yscale": "log"}
-    named = {1.06: [replace(p, colour=INK) for p in points]}
-    panel = Panel([joined, *points], axes, level=[found.trained], columns=named)
-    figure = charted(4.2, panel, width=WIDTH)
-    return Plot("frontier", x_name, y_name, tuple(data), tuple(missing), figure)
 
 
 def _as_far_as_seen(subject: Encoding, what: str, last: int) -> tuple[Encoding, int]:

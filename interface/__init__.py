@@ -42,13 +42,11 @@ GROUPS = {
         "pages.papers",
         "pages.claims",
         "pages.figures",
-        "theory.prove",
         "start.cite",
         "start.doctor",
     ),
     "Models": (
         "models.audit",
-        "models.diff",
         "models.measure",
         "models.erf",
         "models.perplexity",

@@ -21,8 +21,6 @@ from .numerics.depth import (
 )
 from .numerics.design.designs import Design as Design
 from .numerics.design.solve import design as design
-from .numerics.frontier import Frontier as Frontier
-from .numerics.frontier import reach_frontier as reach_frontier
 from .numerics.horizon import Horizon as Horizon
 from .numerics.horizon import dtype_horizon as dtype_horizon
 from .numerics.leak import Leak as Leak

@@ -46,6 +46,7 @@ FORMER = {
     "verify": ("check", "--verify", "--certificate"),
     "encodings": ("atlas", "--list"),
     "report": ("atlas",),
+    "prove": ("papers",),
     "--evaluated": ("--tested",),
     "--progress": (),
 }

@@ -62,7 +62,7 @@ EXAMPLES = {
         "papers                 what holds, by paper and section",
         "papers qin2024.eq13    one sentence, with its evidence",
         "papers qin2024.fig6    a figure, drawn again",
-        "papers window-error    a theorem",
+        "papers window-error    a theorem; papers theorems lists them",
     ),
     "claims": ("claims", "claims qin2024", "claims qin2024.eq13", "claims --verdict wrong"),
     "figures": (
@@ -70,11 +70,9 @@ EXAMPLES = {
         "figures --list",
         "figures qin2024.fig6 --set eps=1/500 length=4096 --format pdf",
     ),
-    "prove": ("prove", "prove window-error", "prove window-error --latex"),
     "cite": ("cite", "cite alibi kerple-log"),
     "doctor": ("doctor", "doctor --json"),
     "audit": ("audit MODEL_FOLDER", "audit config.json --trained 2k --length 8k"),
-    "diff": ("diff BEFORE AFTER",),
     "measure": (
         "measure MODEL_FOLDER --text FILE",
         "measure MODEL_FOLDER --text FILE --context 256 --context 1k",

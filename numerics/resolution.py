@@ -28,6 +28,7 @@ from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, floats
 from farfield.numerics.float_rows import bias_row, resolution_curve, windowed_curve
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.numerics.questions import (
     BUDGET_S,
     Cases,
@@ -138,27 +139,14 @@ class Resolution(HeadAnswer):
         } | super()._facts()
 
 
-@dataclass(frozen=True)
-class RowMask:
-    """Which of the earlier keys a row sees: a window of tokens, or blocks of `half`."""
-
-    window: int | None = None
-    half: int | None = None
-
-    def __str__(self) -> str:
-        if self.window is not None:
-            return f"window {self.window}"
-        return "none" if self.half is None else f"bca {self.half}"
-
-
-def read_mask(mask: object) -> RowMask:
+def read_mask(mask: object) -> Mask:
     """The mask a user wrote: None, `"window 128"`, `"bca 512"`, or such a pair.
 
     >>> read_mask("bca 512")
-    RowMask(window=None, half=512)
+    Mask(window=None, bca=512, sinks=0, reach=None)
     """
-    if mask is None or isinstance(mask, RowMask):
-        return mask or RowMask()
+    if mask is None:
+        return CAUSAL
     wanted = 'accepted: None, "window 128", "bca 512"'
     parts = mask.replace(":", " ").split() if isinstance(mask, str) else mask
     if not isinstance(parts, (list, tuple)) or len(parts) != 2 or parts[0] not in ("window", "bca"):
@@ -167,7 +155,7 @@ def read_mask(mask: object) -> RowMask:
     tokens = natural(size, f"the mask's {kind}")
     if tokens > MAX_FLOATS:
         raise InputError(f"the mask's {kind} of {tokens} tokens; at most {MAX_FLOATS} are read")
-    return RowMask(window=tokens) if kind == "window" else RowMask(half=tokens)
+    return Mask(window=tokens) if kind == "window" else Mask(bca=tokens)
 
 
 def read_scale(scale: object) -> Expr:
@@ -225,13 +213,13 @@ def attention_resolution(
     tokens = None if length is None else natural(length, "length", 2)
     subject = resolve(f, values, tokens)
     if subject.bca is not None:
-        if hidden != RowMask():
+        if hidden != CAUSAL:
             raise InputError(f"the encoding has a mask, bca {subject.bca}; mask {mask!r} besides")
-        hidden = RowMask(half=subject.bca)
+        hidden = Mask(bca=subject.bca)
     _mask_fits(hidden, tokens)
     return per_head(
         subject,
-        Resolution(None, tokens, factor, str(hidden)),
+        Resolution(None, tokens, factor, str(hidden) or "none"),
         lambda p: _of_bias(p, tokens, factor, hidden),
         _mean,
         outside=lambda given: None if given.biases else given.out_of_scope,
@@ -249,11 +237,11 @@ def _is_scores(f: object) -> bool:
     )
 
 
-def _mask_fits(mask: RowMask, tokens: int | None) -> None:
-    if mask.half is not None and tokens is not None and tokens < 2 * mask.half:
+def _mask_fits(mask: Mask, tokens: int | None) -> None:
+    if mask.bca is not None and tokens is not None and tokens < 2 * mask.bca:
         raise InputError(
             f"length {tokens} is shorter than the two blocks of {mask}; accepted: a length of at "
-            f"least {2 * mask.half}, or none"
+            f"least {2 * mask.bca}, or none"
         )
 
 
@@ -303,12 +291,12 @@ class _Row:
     bias: Expr | None = None
 
 
-def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
+def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
     row = _Row(partial(_scores_of, bias), partial(_terms, bias), bias)
-    if mask.half is not None:
-        fields = _of_blocks(row, mask.half)
+    if mask.bca is not None:
+        fields = _of_blocks(row, mask.bca)
         return fields | {"limit": fields.get("value")}
     cut = mask.window is not None and (tokens is None or mask.window <= tokens - 1)
     terms = mask.window if cut else None if tokens is None else tokens - 1
@@ -493,7 +481,7 @@ def _scores(given: object) -> np.ndarray:
     return s
 
 
-def _of_scores(given: object, length: object, scale: Expr, mask: RowMask) -> Resolution:
+def _of_scores(given: object, length: object, scale: Expr, mask: Mask) -> Resolution:
     """The resolution of given scores, which are taken to be exact."""
     s, factor = _scores(given), float(scale)
     if (np.abs(s) > MAX_SCORE / factor).any():
@@ -511,11 +499,13 @@ def _of_scores(given: object, length: object, scale: Expr, mask: RowMask) -> Res
     row = _Row(lambda count: s[:count] * factor, weights)
     cut = mask.window is not None and mask.window < tokens
     terms = mask.window if cut and mask.window is not None else tokens - 1
-    if mask.half is not None:
-        fields = _of_blocks(row, mask.half)
+    if mask.bca is not None:
+        fields = _of_blocks(row, mask.bca)
     else:
         bounds = _bounds(row.floats(terms + 1), terms, cut)
         last = "-oo, masked" if cut else f"the last score given, s_{tokens - 1}"
         fields = _finite(row, terms, cut) | {"bounds": bounds, "last": last}
     label = Label.MEASURED if "value" in fields else None
-    return replace(Resolution(None, tokens, scale, str(mask)), **fields | {"label": label})
+    return replace(
+        Resolution(None, tokens, scale, str(mask) or "none"), **fields | {"label": label}
+    )

@@ -537,9 +537,10 @@ def _in_time(ask: Callable[[], R]) -> R | None:
 
 
 def _says_all(p: Expr) -> bool:
-    """Whether a formula is negative, without cases and names of a row's length: no remark on it."""
-    plain = p.could_extract_minus_sign() and not p.has(sympy.Piecewise)
-    return plain and not any(s.name in ROW_NAMES for s in p.free_symbols)
+    """Whether each term has a minus sign, without cases and names of a row's length: no remark."""
+    negative = all(term.as_coeff_Mul()[0].is_negative for term in sympy.Add.make_args(p))
+    cases = p.has(sympy.Piecewise) or any(s.name in ROW_NAMES for s in p.free_symbols)
+    return negative and not cases
 
 
 def _skipped(p: Expr) -> tuple[int, ...] | None:

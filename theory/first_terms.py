@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -32,10 +33,10 @@ APART = 61  # distances of the sample beyond them: a prime, from which no short 
 def skipped_terms(p: Expr, needs: list[tuple[Expr, str]] | None = None) -> tuple[int, ...]:
     """The distances below 4096 whose bias is undefined or +oo.
 
-    They are read off what the formula needs, where SymPy sees that it holds from some distance on.
-    Else few balls tell them, or they are searched until 64 in a row are fine, and every 61st after
-    them. A row of them that lasts to the end of the search is taken for overflow, but for its
-    beginning at 0. Once 64 in a row are not fine, every 64th shows whether it lasts.
+    They are read off what the formula needs, where balls show that it holds from some distance on.
+    Else few balls of the bias tell them, or they are searched until 64 in a row are fine, and every
+    61st after them. A row of them that lasts to the end of the search is taken for overflow, but
+    for its beginning at 0. Once 64 in a row are not fine, every 64th shows whether it lasts.
 
     Args:
         p: the bias.
@@ -52,14 +53,14 @@ def skipped_terms(p: Expr, needs: list[tuple[Expr, str]] | None = None) -> tuple
         return ()
     if needs is None:
         needs = door.supervised(unproved_needs, p)
-    failing, is_all = ((), False) if needs is None else door.supervised(_failing, needs)
+    failing, is_all = ((), False) if needs is None else _failing(needs)
     return failing if is_all else tuple(sorted({*failing, *_skipped(primitive(p)[1])}))
 
 
 @lru_cache(maxsize=64)
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
-    if _has_value(p, arb(0).union(arb(MOST_TERMS - 1)), False):
+    if _has_value(p, _between(0, MOST_TERMS - 1), False):
         return ()
     first = [t for t in range(FIRST) if not _has_value(p, fmpq(t))]
     halved = _halved(p, FIRST, MOST_TERMS - 1, [MOST_BALLS])
@@ -70,18 +71,35 @@ def _skipped(p: Expr) -> tuple[int, ...]:
 
 
 def _failing(needs: list[tuple[Expr, str]]) -> tuple[tuple[int, ...], bool]:
-    """The distances below FIRST at which SymPy sees that a need fails, and whether it sees that
-    there are no others."""
-    far = {n: n + FIRST}
-    is_all = all(getattr(x.xreplace(far), f"is_{fact}") for x, fact in needs)
-    failing = list[int]()
-    for t in range(FIRST):
-        distance = {n: sympy.Integer(t)}
-        held = {getattr(x.xreplace(distance), f"is_{fact}") for x, fact in needs}
-        if False in held:
-            failing.append(t)
-        is_all = is_all and (False in held or None not in held)
-    return tuple(failing), is_all
+    """The distances below FIRST at which a need fails, and whether there are no others below
+    MOST_TERMS."""
+    with precision(64):
+        near = [{_holds(x, fact, fmpq(t)) for x, fact in needs} for t in range(FIRST)]
+        is_all = all(_holds(x, fact, _between(FIRST, MOST_TERMS - 1)) for x, fact in needs)
+    failing = tuple(t for t, held in enumerate(near) if False in held)
+    return failing, is_all and all(False in held or None not in held for held in near)
+
+
+def _holds(quantity: Expr, fact: str, distance: fmpq | arb) -> bool | None:
+    """Whether a need holds at a distance, or on a ball of them; None where no ball tells it."""
+    with suppress(Undefined, ZeroDivisionError, OverflowError):
+        size = compile_ball(quantity)({n: distance})
+        holds, fails = _FACTS[fact]
+        return True if holds(size, 0) else False if fails(size, 0) else None
+    return None
+
+
+_FACTS = {
+    "positive": (operator.gt, operator.le),
+    "nonnegative": (operator.ge, operator.lt),
+    "nonzero": (operator.ne, operator.eq),
+}
+"""How a fact is seen to hold of a ball, and how it is seen to fail."""
+
+
+def _between(low: int, high: int) -> arb:
+    """A ball that contains the distances from one to another."""
+    return arb(low).union(arb(high))
 
 
 def _searched(p: Expr) -> list[int]:
@@ -113,7 +131,7 @@ def _halved(p: Expr, low: int, high: int, left: list[int]) -> list[int] | None:
     left[0] -= 1
     if left[0] < 0:
         return None
-    if _has_value(p, fmpq(low) if low == high else arb(low).union(arb(high)), low == high):
+    if _has_value(p, fmpq(low) if low == high else _between(low, high), low == high):
         return []
     if low == high:
         return [low]

@@ -41,6 +41,8 @@ def remarks(formula: Expr) -> Iterator[str]:
             f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
             "the row, and no fixed window is ever enough (farfield prove normalised-bias)."
         )
+    if not formula.has(sympy.Piecewise):
+        return
     masked = with_infinity(formula)
     if masked != formula:
         truth = decide_series(masked, {}).condition if masked.free_symbols == {n} else None
@@ -69,11 +71,13 @@ def _is_past(condition: sympy.Basic, formula: Expr) -> bool:
 def _slope_where_positive(formula: Expr) -> int:
     """-1 for a bias that is positive and falls, as a weight does, 1 for one that is positive and
     grows, 0 for all others."""
-    if formula.could_extract_minus_sign() or formula.has(Lookup, sympy.Piecewise):
+    if formula.has(Lookup, sympy.Piecewise):
         return 0
     halves = dict.fromkeys(formula.free_symbols, Rational(1, 2))
     near, far = (enclose(formula, values=halves | {n: distance}) for distance in (1, 16))
     if near is None or far is None or not (near > 0 and far > 0):
+        return 0
+    if formula.could_extract_minus_sign():
         return 0
     slope = -1 if bool(far < near) else int(bool(near < far))
     return slope if slope and door.assumed(formula, "nonnegative") else 0  # the slowest comes last

@@ -2,8 +2,7 @@
 # [tool.marimo.display]
 # theme = "system"
 # ///
-"""The explorer as a marimo notebook: `farfield explore` runs it, `farfield explore --edit` opens a
-copy."""
+"""The explorer as a marimo notebook, which `farfield explore` runs."""
 
 import marimo
 

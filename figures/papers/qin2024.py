@@ -13,11 +13,11 @@ from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.matrices import heat_map, mask_panels, positions, spans
 from farfield.figures.style import COLOURS, MARKS_SAY, house, new_figure, told_apart
+from farfield.numerics.masks import Mask
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.tables import table
 
 STEPS = tuple(Fraction(k, 10**e) for e in range(1, 13) for k in (5, 3, 2, 1))

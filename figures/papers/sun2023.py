@@ -21,8 +21,8 @@ from farfield.figures.papers.printed_tables import (
 )
 from farfield.figures.style import INK, SOFT
 from farfield.numerics.float_rows import resolution_curve
+from farfield.numerics.masks import Mask
 from farfield.theory.encodings import encoding
-from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.sun2023 import PAPER, enclosed, in_blocks
 from farfield.validation.papers.tables import PrintedNumber, table
 

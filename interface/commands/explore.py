@@ -14,16 +14,14 @@ from farfield.output import OK, print_error, print_out
 from farfield.theory.answers.errors import InputError, refuse
 
 
-def explore(*formula: Formula, port: int = 2718, edit: bool = False, headless: bool = False) -> int:
+def explore(*formula: Formula, port: int = 2718, headless: bool = False) -> int:
     """A formula answered as it is typed, its parameters on sliders; in a browser, offline.
 
     Args:
         formula: to start with, one.
         port: on the loopback address.
-        edit: open a copy of the notebook, farfield_explorer.py in this folder, for changes.
         headless: print the address and open no browser.
     """
-    import shutil
     import webbrowser
     from importlib.resources import as_file, files
 
@@ -33,16 +31,10 @@ def explore(*formula: Formula, port: int = 2718, edit: bool = False, headless: b
     except webbrowser.Error:
         headless = True
         print_error("farfield: no browser was found; open the address in one")
-    with as_file(files("farfield.figures.explorer").joinpath("app.py")) as app:
-        notebook = app
-        if edit:
-            notebook = Path("farfield_explorer.py")
-            if not notebook.exists():
-                shutil.copy(app, notebook)
     print_out(f"http://127.0.0.1:{port}   (Ctrl-C ends it)")
     sys.stdout.flush()
-    mode = ["edit" if edit else "run", *["--headless"] * headless]
-    os.execv(sys.executable, _command(notebook, formula, port, mode))
+    with as_file(files("farfield.figures.explorer").joinpath("app.py")) as app:
+        os.execv(sys.executable, _command(app, formula, port, headless))
 
 
 @dataclass(frozen=True)
@@ -78,28 +70,19 @@ def cell(*formula: Formula, port: int = 2718, output: Output = Output()) -> int:
 
     _require(formula, port)
     with as_file(files("farfield.figures.explorer").joinpath("app.py")) as app:
-        process = subprocess.Popen(_command(app, formula, port, ["run", "--headless"]))
+        process = subprocess.Popen(_command(app, formula, port, headless=True))
     atexit.register(process.terminate)
     if isinstance(output, Kept):
         output.answers.append(ExplorerCell(f"http://127.0.0.1:{port}", process))
     return OK
 
 
-def _command(notebook: Path, formula: Sequence[str], port: int, mode: Sequence[str]) -> list[str]:
+def _command(notebook: Path, formula: Sequence[str], port: int, headless: bool) -> list[str]:
     """The words that start the explorer."""
+    start = [sys.executable, "-m", "marimo", "--quiet", "run", str(notebook)]
     address = ["--host", "127.0.0.1", "--port", str(port), "--no-token"]
     begin = ["--", f"--formula={formula[0]}"] if formula else []
-    return [
-        sys.executable,
-        "-m",
-        "marimo",
-        "--quiet",
-        *mode[:1],
-        str(notebook),
-        *mode[1:],
-        *address,
-        *begin,
-    ]
+    return [*start, *["--headless"] * headless, *address, *begin]
 
 
 def _require(formula: Sequence[str], port: int) -> None:

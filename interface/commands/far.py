@@ -13,6 +13,7 @@ from farfield.theory.answers.errors import refuse
 def foresee(
     model: str,
     *,
+    runs: str = "runs",
     to: Count,
     text: str | None = None,
     length: CountOrNone = None,
@@ -25,7 +26,8 @@ def foresee(
     """What does a trained model lose on longer rows? Foreseen from short ones.
 
     Args:
-        model: a folder, a GGUF file, a name in the hub's cache, or the folder of a run.
+        model: a folder, a GGUF file, a name in the hub's cache, or the folder or key of a run.
+        runs: folder where runs are kept.
         to: tokens of the longest row, as 4096 or 1M.
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
@@ -36,6 +38,9 @@ def foresee(
         dtype: float32, bfloat16 or float16; that of the weights where the device multiplies it.
     """
     _require_torch()
+    from farfield.validation.models.folder import place_of
+
+    place = place_of(model, runs)
     how: dict[str, Any] = {"to": to, "length": length, "device": device, "dtype": dtype}
     if quick:
         refuse(blame, "--quick asks positions alone: no --blame")
@@ -44,16 +49,17 @@ def foresee(
     return ask(
         "foresee",
         lambda step: (farfield.gap_probe if quick else farfield.foresee)(
-            model, text, progress=step, **how
+            place, text, progress=step, **how
         ),
         output,
-        opening=reading(model, text),
+        opening=reading(str(place), text),
     )
 
 
 def mend(
     model: str,
     *,
+    runs: str = "runs",
     to: Count,
     text: str | None = None,
     length: CountOrNone = None,
@@ -70,7 +76,8 @@ def mend(
     """Which change at inference helps a trained model on longer rows, and what does it cost?
 
     Args:
-        model: a folder, a GGUF file, a name in the hub's cache, or the folder of a run.
+        model: a folder, a GGUF file, a name in the hub's cache, or the folder or key of a run.
+        runs: folder where runs are kept.
         to: tokens of the row, as 4096 or 1M.
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
@@ -84,14 +91,17 @@ def mend(
         out: folder where numbers are kept; a stopped search goes on from it.
     """
     _require_torch()
+    from farfield.validation.models.folder import place_of
+
+    place = place_of(model, runs)
     how: dict[str, Any] = {"to": to, "length": length, "keys": keys, "measure": measure or None}
     how |= {"folder": out, "quick": quick, "minutes": minutes, "needles": needles}
     how |= {"device": device, "dtype": dtype}
     return ask(
         "mend",
-        lambda step: farfield.mend(model, text, progress=step, **how),
+        lambda step: farfield.mend(place, text, progress=step, **how),
         output,
-        opening=reading(model, text, out),
+        opening=reading(str(place), text, out),
     )
 
 

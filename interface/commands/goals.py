@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -124,8 +124,6 @@ def plot(
     what: str = "bias",
     length: str = "1024",
     eps: str = "1/100",
-    advantage: str = "7",
-    trained: str | None = None,
     out: str = "plot.svg",
     output: Output = Output(),
 ) -> int:
@@ -133,21 +131,16 @@ def plot(
 
     Args:
         formulas: formulas in n, or names of the catalogue.
-        what: bias, weights, trf, leak, price, window or frontier (which of the formulas reach far
-            for the least exposure).
-        length: the largest distance or training length that is drawn, in tokens; of a frontier the
-            tokens of the row.
+        what: bias, weights, trf, leak, price or window.
+        length: the largest distance or training length that is drawn, in tokens.
         eps: receptive fields and windows are drawn down to a thousandth of this share.
-        advantage: of a frontier, in nats.
-        trained: training length of a frontier, an eighth of the row if not given.
         out: the figure, .svg, .png or .pdf.
     """
     from farfield.figures.formula_plots import plot as draw
 
     subjects = subject.read_each(formulas)
-    how: dict[str, Any] = {"what": what, "length": length, "eps": eps, "advantage": advantage}
     with subject.within_budget(), progress("plot") as step:
-        drawn = draw(*subjects, trained=trained, notice=step, **how)
+        drawn = draw(*subjects, what=what, length=length, eps=eps, notice=step)
     return write_answers(drawn, output, "files: {}, {}".format(*drawn.save(out)))
 
 

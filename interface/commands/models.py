@@ -33,7 +33,6 @@ def window(
     length: CountOrNone = None,
     segments: CountOrNone = None,
     bos: str = "auto",
-    positions: str = "text",
     device: str | None = None,
     dtype: str | None = None,
     out: str = "out/window",
@@ -56,7 +55,6 @@ def window(
         length: with --model, tokens of a row.
         segments: with --model, how many rows in each half of the text; 16 if not given.
         bos: with --model, whether rows begin with the tokenizer's first token; auto, yes or no.
-        positions: with --model, positions of the first tokens: text or cache.
         device: with --model, of torch, as cuda; the CPU if not given.
         dtype: with --model, float32, bfloat16 or float16; float32 if not given.
         out: with --model, folder where measurements are kept; a stopped search goes on from it.
@@ -94,7 +92,7 @@ def window(
     )
     require_models()
     read: dict[str, Any] = {"loss": loss or "1/100", "length": length, "segments": segments or 16}
-    read |= {"bos": bos, "positions": positions, "folder": out}
+    read |= {"bos": bos, "folder": out}
     read |= {"device": device, "dtype": dtype}
     return ask(
         "window",
@@ -135,12 +133,12 @@ def measure(
         dtype: float32, bfloat16 or float16; float32 if not given.
     """
     require_models()
+    from farfield.numerics.masks import Mask
     from farfield.validation.models.folder import place_of
-    from farfield.validation.models.opened import View
     from farfield.validation.models.perplexities import model_perplexity
 
     place = place_of(model, runs)
-    how: dict[str, Any] = {"bos": bos, "view": View(window, bca=bca)}
+    how: dict[str, Any] = {"bos": bos, "view": Mask(window, bca)}
     how |= {"device": device, "dtype": dtype}
     field = {**how, "length": length, "segments": segments}
 
@@ -151,7 +149,7 @@ def measure(
         ]
         return [*fields, model_perplexity(place, context, text=text, progress=step, **how)]
 
-    return ask("measure", question, output, opening=reading(model, text))
+    return ask("measure", question, output, opening=reading(str(place), text))
 
 
 def erf(
@@ -189,31 +187,31 @@ def erf(
         dtype: float32, bfloat16 or float16; float32 if not given.
     """
     require_models()
+    from farfield.numerics.masks import Mask
     from farfield.validation.models.folder import place_of
-    from farfield.validation.models.opened import View
 
     place = place_of(model, runs)
     how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length, "bos": bos}
-    how |= {"segments": segments, "view": View(window, bca=bca)}
+    how |= {"segments": segments, "view": Mask(window, bca)}
     how |= {"device": device, "dtype": dtype}
     return ask(
         "erf",
         lambda step: farfield.empirical_receptive_field(place, text, progress=step, **how),
         output,
-        opening=reading(model, text),
+        opening=reading(str(place), text),
     )
 
 
 def perplexity(
     model: str,
     *,
+    runs: str = "runs",
     length: tuple[str, ...],
     text: str | None = None,
     protocol: str = "last-token",
     samples: Count = 64,
     window: CountOrNone = None,
     sinks: CountFrom0 = 0,
-    positions: str = "text",
     bca: CountOrNone = None,
     bos: str = "auto",
     device: str | None = None,
@@ -223,14 +221,14 @@ def perplexity(
     """Perplexity of a model by the length of its context, on the same targets.
 
     Args:
-        model: a folder, a GGUF file, or a name in the hub's cache.
+        model: a folder, a GGUF file, a name in the hub's cache, or the key of a run.
+        runs: folder where runs are kept.
         length: of the context in tokens (repeatable).
         text: a file or folder to read.
         protocol: last-token, non-overlapping, hf-stride, llama.cpp or lm-eval.
         samples: targets, or rows of the longest length.
         window: let queries see a sliding window of this many tokens.
         sinks: with --window, keep this many first tokens as well.
-        positions: where these stand: in the text, or in the cache, as StreamingLLM has them.
         bca: half-width of blockwise causal attention.
         bos: whether rows begin with the tokenizer's first token; auto, yes or no.
         device: of torch, as cuda; the CPU if not given.
@@ -241,25 +239,26 @@ def perplexity(
         "--sinks are kept beside a window: give --window, its nearest tokens",
     )
     require_models()
-    from farfield.theory.answers.names import one_of
-    from farfield.validation.models.opened import POSITIONS, View
+    from farfield.numerics.masks import Mask
+    from farfield.validation.models.folder import place_of
     from farfield.validation.models.perplexities import model_perplexity
 
-    one_of(positions, "positions", POSITIONS)
+    place = place_of(model, runs)
     how: dict[str, Any] = {"text": text, "protocol": protocol, "samples": samples, "bos": bos}
-    how |= {"view": View(window, sinks, bca, positions == "cache")}
+    how |= {"view": Mask(window, bca, sinks)}
     how |= {"device": device, "dtype": dtype}
     return ask(
         "perplexity",
-        lambda step: model_perplexity(model, length, progress=step, **how),
+        lambda step: model_perplexity(place, length, progress=step, **how),
         output,
-        opening=reading(model, text),
+        opening=reading(str(place), text),
     )
 
 
 def audit(
     model: str,
     *,
+    runs: str = "runs",
     trained: str | None = None,
     length: tuple[str, ...] = (),
     rows: str = "1",
@@ -277,7 +276,9 @@ def audit(
     """Which layer of a model keeps what, how many bytes that is, and what may be set; and a page.
 
     Args:
-        model: a folder, its config.json, a GGUF file, or a name in the hub's cache.
+        model: a folder, its config.json, a GGUF file, a name in the hub's cache, or the key of a
+            run.
+        runs: folder where runs are kept.
         trained: training length in tokens, if not the configuration's.
         length: of another row (repeatable).
         rows: how many rows are served together.
@@ -293,10 +294,12 @@ def audit(
     """
     from farfield.figures.answer_pages import write_audit
     from farfield.validation.models.audit import audit as examine
+    from farfield.validation.models.folder import place_of
 
+    place = place_of(model, runs)
     with progress("audit"):
         result = examine(
-            model,
+            place,
             trained=trained,
             lengths=length,
             rows=rows,
@@ -309,35 +312,16 @@ def audit(
             logit_bound=logit_bound,
             value_bound=value_bound,
         )
-    place = write_audit(result, out or Path("out/audit") / _page(model))
-    return write_answers(result, output, f"page: {place}")
+    written = write_audit(result, out or Path("out/audit") / _page(place))
+    return write_answers(result, output, f"page: {written}")
 
 
-def _page(model: str) -> str:
+def _page(model: str | Path) -> str:
     """The folder of the page of a model, named after it."""
     place = Path(os.path.expanduser(model))
     place = place.parent if place.name == "config.json" else place
-    name = place.resolve().name if place.exists() else model
+    name = place.resolve().name if place.exists() else str(model)
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or "model"
-
-
-def diff(
-    folder: str, other: str, /, *, expect: str | None = None, output: Output = Output()
-) -> int:
-    """What two folders do differently with positions, as before and after a conversion.
-
-    Args:
-        folder: of a model.
-        other: of another one.
-        expect: same, to exit with 1 where they differ.
-    """
-    from farfield.theory.answers.names import one_of
-    from farfield.validation.models.difference import difference
-
-    one_of(expect or "same", "--expect", ("same",))
-    with progress("diff"):
-        found = difference(folder, other)
-    return write_answers(found, output) or int(expect is not None and found.count > 0)
 
 
 def require_models() -> None:

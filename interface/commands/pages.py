@@ -16,7 +16,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.commands import theory
 from farfield.options import CountOrNone, Formula, Kept, Opened, Output, Subject, lengths, pairs
 from farfield.output import print_out, speaks_unicode, write_answers, write_rows
 from farfield.progress_bar import progress
@@ -66,7 +65,10 @@ def study(
         not train and (baseline or text or runs), "--baseline, --text and --runs belong to --train"
     )
     subjects = subject.read_each(formulas)
-    names = (f if isinstance(f, str) else s.name for f, s in zip(formulas, subjects, strict=True))
+    names = (  # in Python a function, whose name tells it from others of the same formula
+        f if isinstance(f, str) else f"{getattr(f, '__name__', f)} {s.name}"
+        for f, s in zip(formulas, subjects, strict=True)
+    )
     folder = Path(out or f"out/study/{folder_name(tuple(names), subject)}")
     if wanted := page or opened or train or out is not None:
         writable_folder(folder)
@@ -177,8 +179,9 @@ def papers(
     """The three papers: what holds, by section; with a name one claim, figure, table or theorem.
 
     Args:
-        words: a paper, a claim, a figure or table, as chi2023 figure 3, a theorem, or an encoding
-            of the catalogue, for the papers' sentences on it.
+        words: a paper, a claim, a figure or table, as chi2023 figure 3, a theorem, the word
+            theorems, which lists them, or an encoding of the catalogue, for the papers' sentences
+            on it.
         changes: NAME=VALUE of what a figure is drawn with, as eps=1/500 (repeatable).
         out: folder of a figure and its data.
     """
@@ -194,8 +197,11 @@ def papers(
     name = " ".join(word for word in words if "=" not in word) or None
     if name is None or name in (*PAPERS, *CHECKS):
         return claims(name, output=output)
+    if name == "theorems":
+        rows = [(t.name, f"{t.title}  [{t.source}]") for t in theorems().values()]
+        return write_rows(("name", "theorem"), rows, output)
     if name in theorems():
-        return theory.prove(name, output=output)
+        return write_answers(theorems()[name], output)
     entry = re.sub(r"\W+", "_", name.lower())
     about = [check.id for check in CHECKS.values() if entry in check.about]
     if entry in CATALOGUE and about:
@@ -275,10 +281,9 @@ def figures(
 
 
 def claims(
-    identifier: str | None = None,
+    name: str | None = None,
     /,
     *,
-    paper: str | None = None,
     kind: str | None = None,
     verdict: str | None = None,
     output: Output = Output(),
@@ -286,8 +291,7 @@ def claims(
     """The claims of the three papers, decided one by one; one in full with its ID.
 
     Args:
-        identifier: of a claim; or a paper, as --paper.
-        paper: qin2024, sun2023 or chi2023.
+        name: of a claim; or a paper, qin2024, sun2023 or chi2023.
         kind: proof, certified number, printed tables, experiment, ...
         verdict: wrong, needs_a_correction, depends_on_the_tolerance, holds_as_printed,
             not_seen_at_this_scale or cannot_be_tested.
@@ -295,23 +299,18 @@ def claims(
     from farfield.validation.papers.ledger import PAPERS, Decided, checks, claim, verdict_of
     from farfield.validation.papers.ledger import claims as decide
 
-    if identifier in PAPERS and paper in (None, identifier):
-        identifier, paper = None, identifier
-    refuse(
-        identifier is not None and (paper or kind or verdict),
-        "--paper, --kind and --verdict select from the ledger; leave out the id",
-    )
-    wanted = None if verdict is None else verdict_of(verdict)
-    if identifier is not None:
-        found = claim(identifier)
+    if name is not None and name not in PAPERS:
+        refuse(kind or verdict, "--kind and --verdict select from the ledger; leave out the id")
+        found = claim(name)
         return write_answers((found,) if output.json else found, output)
+    wanted = None if verdict is None else verdict_of(verdict)
     with progress("deciding claims") as step:
-        count = len(checks(paper, kind))
+        count = len(checks(name, kind))
         done = itertools.count(1)
 
         def judged(c: Any) -> None:
             step("", next(done), count, f"{c.id}: {c.verdict.words}")
 
-        decided = decide(paper, kind, judged)
+        decided = decide(name, kind, judged)
     shown = tuple(c for c in decided if wanted in (None, c.verdict))
     return write_answers(shown if output.json else Decided(shown), output)

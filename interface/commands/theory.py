@@ -280,7 +280,6 @@ def reach(
     share: str = "1/2",
     length: str | None = None,
     logit_bound: str | None = None,
-    trained: str | None = None,
     output: Output = Output(),
 ) -> int:
     """How far a logit advantage reaches, and which advantage a distance costs.
@@ -293,18 +292,12 @@ def reach(
         length: tokens of the row, as 4096 or 4k; the whole series if not given.
         logit_bound: with --length, the most attention that any input within this bound of the
             logits gives the key at --distance, or the farthest; of rotations too.
-        trained: with --advantage and --length, which of the formulas reach beyond this training
-            length for the least exposure.
     """
     if advantage is None and distance is None and logit_bound is None:
         advantage = "7"
     refuse(
         logit_bound is not None and length is None,
         "--logit-bound needs --length, the tokens of the row",
-    )
-    refuse(
-        trained is not None and (advantage is None or length is None),
-        "--trained needs --advantage, in nats, and --length, the tokens of the row",
     )
     subjects, row = subject.read_each(formulas), dict[str, Any](length=length)
 
@@ -316,12 +309,9 @@ def reach(
         elif distance is not None:
             yield farfield.price_of_distance(found, distance, **row)
 
-    def question(step: Any) -> Any:
-        if trained is None:
-            return [one for found in subjects for one in answers(found)]
-        return farfield.reach_frontier(subjects, advantage, trained=trained, share=share, **row)
-
-    return ask("reach", question, output, subject)
+    return ask(
+        "reach", lambda _: [one for found in subjects for one in answers(found)], output, subject
+    )
 
 
 def forecast(
@@ -374,23 +364,17 @@ def resolution(
     length: str | None = None,
     scale: str | None = None,
     mask: str | None = None,
-    scores: Listed | None = None,
     output: Output = Output(),
 ) -> int:
-    """Attention resolution of a bias, or of measured scores.
+    """How sharply a bias tells neighbouring keys apart: its attention resolution.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         length: tokens of the row, as 4096 or 4k; its limit if not given.
-        scale: factor of the bias or scores, as 1/32 or 1/sqrt(64).
+        scale: factor of the bias, as 1/32 or 1/sqrt(64).
         mask: "window 128" or "bca 512".
-        scores: a file of measured scores s_0, s_1, ... instead (- for standard input).
     """
-    refuse(
-        bool(formulas) == (scores is not None), "give a formula, or a file of scores with --scores"
-    )
-    subjects: list[Any] = [] if scores is None else [_numbers(read_text(scores), scores)]
-    subjects = subjects or subject.read_each(formulas)
+    subjects = subject.read_each(formulas)
     return ask(
         "attention resolution",
         lambda _: [
@@ -399,15 +383,6 @@ def resolution(
         output,
         subject,
     )
-
-
-def _numbers(text: str, name: str) -> list[float]:
-    """The numbers of a file, between spaces or commas."""
-    words = text.replace(",", " ").split()
-    try:
-        return [float(word) for word in words]
-    except ValueError:
-        raise InputError(f"{name}: accepted is a list of numbers, one-dimensional") from None
 
 
 def lint(
@@ -451,21 +426,6 @@ def lint(
         after = ["files: {}, {}".format(*save_inspection(found[0], out))]
     write_answers(found, output, *after)
     return exit_code(found[:1])  # the question was what it is
-
-
-def prove(name: str | None = None, /, *, output: Output = Output(proof=True)) -> int:
-    """A theorem, and what checks it; all names without NAME.
-
-    Args:
-        name: of the theorem.
-    """
-    from farfield.theory.theorems import theorem, theorems
-
-    chosen = tuple(theorems().values()) if name is None else (theorem(name),)
-    if name is None and (output.is_text or output.csv):
-        rows = [(t.name, f"{t.title}  [{t.source}]") for t in chosen]
-        return write_rows(("name", "theorem"), rows, output)
-    return write_answers(chosen if name is None else chosen[0], output)
 
 
 def _layer(text: str) -> Any:

@@ -99,8 +99,7 @@ def test_names_of_a_plot_are_clear(what):
     assert not faults(farfield.plot(*formulas, what=what).figure)
 
 
-def test_a_frontier_and_a_map_are_clear():
-    assert not faults(farfield.plot("-n/8", "-2*log(1+n)", "-n/64", what="frontier").figure)
+def test_a_map_is_clear():
     assert not faults(parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=4).figure)
     plane = {"a": "1/10:3", "b": "1/10:1"}
     assert not faults(parameter_map("-a*n^b", plane, points=8).figure)

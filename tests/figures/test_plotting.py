@@ -10,7 +10,6 @@ from sympy import Rational
 
 import farfield
 from farfield.figures.parameter_map import parameter_map
-from farfield.numerics.frontier import reach_frontier
 from farfield.theory.answers.writers.svg import NO, YES
 
 
@@ -218,14 +217,3 @@ def test_plots_show_the_price():
     assert found["0", 64.0] == pytest.approx(math.log(63))
     price = farfield.price_of_distance("-n/8", 9, length=64).value
     assert found["-n/8", 10.0] == pytest.approx(price)
-
-
-def test_a_frontier_is_drawn_as_it_is_computed():
-    mixtures = ["[0 x8]", "[-n x7; 0]", "-n/64"]
-    drawn = farfield.plot(*mixtures, what="frontier", length=1024, trained=64)
-    rows = reach_frontier(mixtures, 7, trained=64, length=1024).rows
-    assert [p[2:] for p in drawn.data] == [(r.exposure, r.farthest) for r in rows]
-    line = drawn.figure.axes[0].lines[0].get_xydata().tolist()
-    assert line == [[r.exposure, r.farthest] for r in rows if r.best]
-    with pytest.raises(farfield.InputError, match="two formulas"):
-        farfield.plot("-n", what="frontier")

@@ -1,4 +1,4 @@
-"""The verbs resolution, prove and claims as a user calls them."""
+"""The verbs resolution, papers and claims as a user calls them."""
 
 import json
 
@@ -23,28 +23,22 @@ def test_resolution_under_a_mask(run):
     assert "mask: bca 8" in run("resolution", "-n/2", "--bca", "8")[1]
 
 
-def test_resolution_of_scores_in_a_file(run, tmp_path):
-    path = tmp_path / "scores.txt"
-    path.write_text("1 0.5\n0, -1")
-    code, out, _ = run("resolution", "--scores", str(path))
-    assert code == 0 and "[measured]" in out and "s_3" in out
-
-
 def test_resolution_without_an_answer(run):
     assert run("resolution", "n")[0] == 1
     code, out, _ = run("resolution", "xpos")
     assert code == 0 and "xpos_surrogate" in out
 
 
-def test_prove(run):
-    code, out, _ = run("prove", "resolution-bound")
+def test_a_theorem(run):
+    code, out, _ = run("papers", "resolution-bound")
     assert code == 0 and "R <= sum P_i^2 <= 1" in out
     assert "theory/theorems.html#resolution-bound" in " ".join(out.split())
-    assert "Attention.error_exact" in run("prove", "window-error")[1]
-    assert r"\paragraph" in run("prove", "window-error", "--latex")[1]
-    data = json.loads(run("prove", "rotation-decay", "--json")[1])
+    assert "Attention.error_exact" in run("papers", "window-error")[1]
+    assert r"\paragraph" in run("papers", "window-error", "--latex")[1]
+    data = json.loads(run("papers", "rotation-decay", "--json")[1])
     assert data["name"] == "rotation-decay" and data["checked"] == []
-    assert len(run("prove")[1].splitlines()) >= 20
+    assert len(run("papers", "theorems")[1].splitlines()) >= 20
+    assert run("prove", "resolution-bound")[:2] == (0, out)
 
 
 def test_a_table_of_a_paper_names_its_file(run, tmp_path):
@@ -54,14 +48,13 @@ def test_a_table_of_a_paper_names_its_file(run, tmp_path):
 
 
 def test_claims_as_a_table_and_one_in_full(run):
-    code, out, _ = run("claims", "--paper", "sun2023", "--kind", "symbolic identity")
+    code, out, _ = run("claims", "sun2023", "--kind", "symbolic identity")
     first = "7 claims of 7 sentences of the papers; by sentence: needs a correction 7."
     assert code == 0 and out.startswith(first)
     rows = [line.split() for line in out.splitlines() if "sun2023.eq4.last" in line]
     assert [row[-3:] for row in rows] == [["needs", "a", "correction"]]
     few = run(
         "claims",
-        "--paper",
         "sun2023",
         "--kind",
         "symbolic identity",
@@ -74,7 +67,7 @@ def test_claims_as_a_table_and_one_in_full(run):
 
 
 def test_claims_as_json(run):
-    found = json.loads(run("claims", "--paper", "qin2024", "--kind", "proof", "--json")[1])
+    found = json.loads(run("claims", "qin2024", "--kind", "proof", "--json")[1])
     names = {
         "id",
         "paper",
@@ -95,14 +88,13 @@ def test_claims_as_json(run):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("resolution",), "give a formula, or a file of scores"),
+        (("resolution",), "give a formula in n"),
         (("resolution", "-n", "--length", "1"), "number from 2"),
         (("resolution", "-n", "--scale", "-1"), "positive number"),
         (("resolution", "-n", "--mask", "circle 3"), "accepted: None"),
-        (("prove", "windows-error"), "did you mean 'window-error'?"),
+        (("papers", "windows-error"), "table or theorem; the nearest of 251: window-error, "),
         (("claims", "qin2024.lema0.2"), "the nearest of 167: qin2024.lemma0.2, "),
-        (("claims", "--paper", "press"), "accepted: qin2024, sun2023, chi2023"),
-        (("claims", "--paper", "qin2042"), "did you mean 'qin2024'?"),
+        (("claims", "qin2042"), "no claim 'qin2042'; the nearest of 167: qin2024"),
         (("claims", "--verdict", "wrnog"), "did you mean 'wrong'?"),
         (("figures", "qin2042"), "qin2024"),
         (("trf", "kerple_log"), "--set r1=6/5 --set r2=1"),

@@ -82,7 +82,6 @@ SLIPS = {
     ("erf", "abc", "--runs", "/nonexistent"): r"run 'abc' names no finished runs .*; there: none",
     ("audit", "meta-llama/Llama-3-8B"): r"download it first: hf download meta-llama/Llama-3-8B",
     ("figures", "fig99"): r"figure 'fig99' is not known; the nearest of \d+: \w+",
-    ("prove", "foo"): r"theorem 'foo' is not known; the nearest of \d+: (\S+, ){2}\S+$",
     ("claims", "qin"): r"no claim 'qin'; the nearest of \d+: qin2024, ",
     ("papers", "fig66"): r"'fig66' is no paper, claim, figure, table or theorem; the nearest",
     ("stdy", "-n"): r"'stdy' is no verb; did you mean 'study'\?",

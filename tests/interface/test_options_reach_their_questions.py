@@ -13,23 +13,20 @@ MODELS, FAR = "validation.models.", "validation.far_field."
 GIVEN = {"device": "cpu", "dtype": "float16"}
 DEVICE = "--device cpu --dtype float16"
 NONE = {"device": None, "dtype": None}
-VIEW = "window 9, 2 first keys, positions in the cache, bca 7"
+VIEW = "window 9, 2 first keys, bca 7"
 NO_GOAL = dict.fromkeys([*TARGETS, "flush_to_zero"])
 ASKED = {
     "window --model F": (
         MODELS + "smallest_window.smallest_window",
         ["F", None],
-        {"loss": "1/100", "length": None, "segments": 16, "bos": "auto", "positions": "text"}
+        {"loss": "1/100", "length": None, "segments": 16, "bos": "auto"}
         | {"folder": "out/window"}
         | NONE,
     ),
-    "window --model F --loss 2% --text T --length 1k --segments 3 --bos no --positions cache "
-    "--out o " + DEVICE: (
+    "window --model F --loss 2% --text T --length 1k --segments 3 --bos no --out o " + DEVICE: (
         MODELS + "smallest_window.smallest_window",
         ["F", "T"],
-        {"loss": "2%", "length": 1024, "segments": 3, "bos": "no", "positions": "cache"}
-        | {"folder": "o"}
-        | GIVEN,
+        {"loss": "2%", "length": 1024, "segments": 3, "bos": "no"} | {"folder": "o"} | GIVEN,
     ),
     "window -n": (
         "numerics.windows.window.certified_window",
@@ -47,7 +44,7 @@ ASKED = {
         {"text": None, "protocol": "last-token", "samples": 64, "bos": "auto", "view": ""} | NONE,
     ),
     "perplexity --model F --length 8 --text T --protocol lm-eval --samples 5 --window 9 --sinks 2 "
-    "--positions cache --bca 7 --bos yes " + DEVICE: (
+    "--bca 7 --bos yes " + DEVICE: (
         MODELS + "perplexities.model_perplexity",
         ["F", ["8"]],
         {"text": "T", "protocol": "lm-eval", "samples": 5, "bos": "yes", "view": VIEW} | GIVEN,
@@ -88,7 +85,6 @@ ASKED = {
         | {"tensor_parallel": 2, "page": 32, "budget": "24GiB", "eps": ["1/3"], "error": "1/5"}
         | {"logit_bound": "2", "value_bound": "3"},
     ),
-    "diff A B": (MODELS + "difference.difference", ["A", "B"], {}),
     "foresee F --to 4k": (
         FAR + "foresee.foresee",
         ["F", None],
@@ -178,11 +174,6 @@ ASKED = {
         ["-n", "2"],
         {"distance": "5", "length": "4k"},
     ),
-    "reach -n 0 --advantage 3 --share 1/3 --length 4k --trained 64": (
-        "numerics.frontier.reach_frontier",
-        [["-n", "0"], "3"],
-        {"trained": "64", "share": "1/3", "length": "4k"},
-    ),
     "forecast -n": (
         "validation.forecast.forecast",
         ["-n"],
@@ -220,12 +211,12 @@ ASKED = {
     "plot -n": (
         "figures.formula_plots.plot",
         ["-n"],
-        {"what": "bias", "length": "1024", "eps": "1/100", "advantage": "7", "trained": None},
+        {"what": "bias", "length": "1024", "eps": "1/100"},
     ),
-    "plot -n 0 --what trf --length 64 --eps 1/3 --advantage 5 --trained 9": (
+    "plot -n 0 --what trf --length 64 --eps 1/3": (
         "figures.formula_plots.plot",
         ["-n", "0"],
-        {"what": "trf", "length": "64", "eps": "1/3", "advantage": "5", "trained": "9"},
+        {"what": "trf", "length": "64", "eps": "1/3"},
     ),
     "map -a*n --a 1:2": (
         "figures.parameter_map.parameter_map",
@@ -254,12 +245,23 @@ ASKED = {
         {"kind": "png", "runs": "r", "settings": {"length": "9", "eps": "1/3"}},
     ),
     "claims": ("validation.papers.ledger.claims", [None, None], {}),
-    "claims --paper chi2023 --kind proof": (
+    "claims chi2023 --kind proof": (
         "validation.papers.ledger.claims",
         ["chi2023", "proof"],
         {},
     ),
 }
+
+
+OF_A_RUN = {
+    "audit": MODELS + "audit.audit",
+    "measure": MODELS + "empirical.empirical_receptive_field",
+    "erf": MODELS + "empirical.empirical_receptive_field",
+    "perplexity --length 8": MODELS + "perplexities.model_perplexity",
+    "foresee --to 4k": FAR + "foresee.foresee",
+    "mend --to 4k": FAR + "mend.mend",
+}
+"""Verbs that take the key of a run for its folder."""
 
 
 class Asked(BaseException):
@@ -277,20 +279,39 @@ def plain(value):
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
+@pytest.fixture
+def ask(monkeypatch, tmp_path):
+    """What a command line asks the function at a place: its values and its options."""
+
+    def asked_of(line, function):
+        module, name = f"farfield.{function}".rsplit(".", 1)
+        module = importlib.import_module(module)
+
+        def question(*args, **options):
+            reports = [options.pop(key, None) for key in ("progress", "notice")]
+            assert all(report is None or callable(report) for report in reports)
+            raise Asked(plain(args), plain(options))
+
+        for place in (farfield, module) if name in farfield.__all__ else (module,):
+            monkeypatch.setattr(place, name, question)
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(Asked) as asked:
+            main(shlex.split(line))
+        return asked.value.args
+
+    return asked_of
+
+
 @pytest.mark.parametrize("line", ASKED)
-def test_every_option_reaches_the_question_under_its_name(line, monkeypatch, tmp_path):
+def test_every_option_reaches_the_question_under_its_name(line, ask):
     function, given, named = ASKED[line]
-    module, name = f"farfield.{function}".rsplit(".", 1)
-    module = importlib.import_module(module)
+    assert ask(line, function) == (given, named)
 
-    def question(*args, **options):
-        reports = [options.pop(key, None) for key in ("progress", "notice")]
-        assert all(report is None or callable(report) for report in reports)
-        raise Asked(plain(args), plain(options))
 
-    for place in (farfield, module) if name in farfield.__all__ else (module,):
-        monkeypatch.setattr(place, name, question)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(Asked) as asked:
-        main(shlex.split(line))
-    assert asked.value.args == (given, named)
+@pytest.mark.parametrize("line", OF_A_RUN)
+def test_a_run_is_named_by_its_key(line, ask, tmp_path):
+    run = tmp_path / "mine" / "abcdef0123456789"
+    run.mkdir(parents=True)
+    (run / "weights.safetensors").touch()
+    given, _ = ask(f"{line} abc --runs mine", OF_A_RUN[line])
+    assert given[0] == "mine/abcdef0123456789"

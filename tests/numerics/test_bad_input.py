@@ -16,7 +16,6 @@ from farfield import (
 )
 from farfield import theoretical_receptive_field as field
 from farfield.numerics.ceiling import attention_ceiling
-from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.price import head_prices
 from farfield.numerics.windows.row_bound import window_certificate
 from farfield.numerics.windows.sampled_rows import sampled_certificate
@@ -26,7 +25,6 @@ ONES = np.ones((4, 2))
 GOOD = {  # a question, and options with which it has an answer
     leak: {"f": "-n", "trained": 10},
     attention_ceiling: {"f": "-n", "logit_bound": 4, "length": 64},
-    reach_frontier: {"formulas": ["-n", "0"], "advantage": 7, "trained": 64, "length": 1024},
     sampled_certificate: {"query": ONES, "keys": ONES, "window": 4, "error": 1},
     window_certificate: {"query": ONES, "keys": ONES, "window": 2, "error": "1/10"},
     certified_window: {"f": "-n", "error": "1/2", "logit_bound": 1, "value_bound": 1},
@@ -45,12 +43,6 @@ REFUSED = [  # a question, the option that is changed, and what is said
     (attention_ceiling, {"length": 0}, "length"),
     (attention_ceiling, {"distance": 64}, "outside a row"),
     (attention_ceiling, {"f": "-a*n"}, "free parameters"),
-    (reach_frontier, {"formulas": ["-n"]}, "two formulas"),
-    (reach_frontier, {"trained": 2048}, "must be below"),
-    (reach_frontier, {"length": 0}, "length"),
-    (reach_frontier, {"formulas": ["-n", "-a*n"]}, "free parameters"),
-    (reach_frontier, {"advantage": 0}, r"in \(0, 700\]"),
-    (reach_frontier, {"advantage": math.inf}, "advantage"),
     (sampled_certificate, {"samples": 1}, "samples"),
     (sampled_certificate, {"delta": 0}, "delta 0 is out of range"),
     (sampled_certificate, {"delta": 1}, "delta 1 is out of range"),

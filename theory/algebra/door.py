@@ -110,9 +110,14 @@ def after(seconds: float, patience: float | None = None) -> Callable[[], bool]:
     The processor time counts, so other programs on the machine change no answer. Where the thread
     waits or sleeps, `patience` times as many seconds end the step: `PATIENCE`, if None.
     """
-    worked, late = _thread_clock(), time.monotonic() + (patience or PATIENCE) * seconds
-    end = worked() + seconds
-    return lambda: worked() > end or time.monotonic() > late
+    worked, begun = _thread_clock(), time.monotonic()
+    end, early, late = worked() + seconds, begun + seconds, begun + (patience or PATIENCE) * seconds
+
+    def spent() -> bool:
+        now = time.monotonic()  # a thread never works longer than that, and it is faster to ask
+        return now > early and (worked() > end or now > late)
+
+    return spent
 
 
 def _thread_clock() -> Callable[[], float]:

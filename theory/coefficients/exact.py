@@ -41,6 +41,8 @@ MAX_EXPONENT = 10**4
 
 def expand(e: Expr) -> Expr:
     """The expression multiplied out; Undecided where that would be too long."""
+    if not e.args:
+        return e
     if _length(e) > MAX_TERMS:
         raise Undecided("an expression is too long to be multiplied out")
     return door.expand(e)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import sympy
+from flint import arb
 from sympy import Basic, Expr, S
 
 from farfield.theory.algebra import door
@@ -26,6 +27,7 @@ MAX_EXPONENT = 10**4
 MAX_DEGREE = 100  # of a power of a sum within a power of a sum
 MAX_SIZE = 100_000  # log2 of a constant
 MAX_FACTOR = 10**6  # bits of a number that is split off a power: a millisecond to multiply
+LARGEST = arb(2) ** MAX_SIZE  # as an int, it takes longer to compare than all else here
 READ_S = 2.0  # seconds of processor time
 STEEP = 40  # a degree from which SymPy hangs on expanding, factoring, isolating roots
 
@@ -52,7 +54,7 @@ def bounded(e: Expr) -> Expr:
         return e
     except Undefined:
         raise Refused("is not a finite real number that can be evaluated") from None
-    if size > 2**MAX_SIZE:
+    if size > LARGEST:
         raise Refused(f"is a constant beyond 2**{MAX_SIZE}")
     return e
 

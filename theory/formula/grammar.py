@@ -400,7 +400,7 @@ class Parser(Reading):
             if op == "//":
                 whole = self.build(column, sympy.Mul, *factors)
                 factors = [self.build(place, SPELLINGS["floor"].build, whole)]
-        infinite = any(f in (S.Infinity, S.NegativeInfinity) for f in factors)
+        infinite = any(f is S.Infinity or f is S.NegativeInfinity for f in factors)
         if infinite and not all(f.is_number for f in factors):
             self.fail(column, "a product with infinity; write where(n > 64, -oo, 0) or the like")
         return factors[0] if len(factors) == 1 else self.build(column, sympy.Mul, *factors)
@@ -645,7 +645,7 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
             expr = Parser(conditions.reprinted(text) if printed else text, domains).formula()
     except (Undecided, Unreachable) as why:
         raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
-    if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN):
+    if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN, S.ComplexInfinity):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
     names = sorted(s.name for s in expr.free_symbols if s != n)
     given = {s.name for s in expr.free_symbols}

@@ -15,6 +15,7 @@ at most m + 1 rungs, m the number of nested logarithms in p.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import starmap
 
 import sympy
 from flint import fmpq
@@ -22,7 +23,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
-from farfield.theory.coefficients.exact import plus, to_sympy
+from farfield.theory.coefficients.exact import ONE, Coefficient, plus, to_sympy
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.transseries.arithmetic import (
@@ -53,20 +54,18 @@ def comparison(k: int) -> Expr:
     return 1 / (product * log_expression(k - 1) ** c)
 
 
-def monomial_expression(m: Monomial) -> Expr:
-    """A monomial as an expression."""
+def term_expression(m: Monomial, c: Coefficient = ONE) -> Expr:
+    """A monomial with its coefficient as an expression."""
     factors = [log_expression(i) ** to_sympy(a) for i, a in enumerate(m.chain) if a]
     if m.exponent:
-        inner = sympy.Add(*(to_sympy(c) * monomial_expression(x) for x, c in m.exponent))
-        factors.append(sympy.exp(inner))
-    return sympy.Mul(*factors)
+        factors.append(sympy.exp(sympy.Add(*starmap(term_expression, m.exponent))))
+    return sympy.Mul(to_sympy(c), *factors)
 
 
 def as_step_values(name: str, g: Transseries) -> dict[str, Expr]:
     """A transseries as a step has it: its terms, and what the `error` is O() of (0: exact)."""
-    terms = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
-    error = S.Zero if g.remainder is None else monomial_expression(g.remainder)
-    return {name: terms, "error": error}
+    error = S.Zero if g.remainder is None else term_expression(g.remainder)
+    return {name: sympy.Add(*starmap(term_expression, g.terms)), "error": error}
 
 
 @traced(1, lambda decision: decision.condition)

@@ -63,7 +63,7 @@ from farfield.theory.transseries.arithmetic import (
     normalised,
     size,
 )
-from farfield.theory.transseries.scale import as_step_values, bertrand_test, monomial_expression
+from farfield.theory.transseries.scale import as_step_values, bertrand_test, term_expression
 
 _rule = traced(1, lambda decision: decision.condition)
 
@@ -199,7 +199,7 @@ class LeadingWave(NamedTuple):
 
     def stated(self) -> dict[str, Any]:
         """What a step says of it."""
-        return {"scale": monomial_expression(self.scale), "phase": self.phase}
+        return {"scale": term_expression(self.scale), "phase": self.phase}
 
 
 def leading_wave(rho: Transseries) -> LeadingWave:

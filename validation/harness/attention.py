@@ -38,7 +38,7 @@ from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attent
 from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from farfield.validation.harness.settings import CAUSAL, Mask
+from farfield.numerics.masks import CAUSAL, Mask
 
 CHUNK = 256  # queries at a time
 CONTENT_CHUNK = 128  # of a bias that depends on the content, whose weights are in memory

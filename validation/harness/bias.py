@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention.flex_attention import BlockMask
 
+from farfield.numerics.masks import Mask
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.encodings.python_files import built, load
@@ -39,7 +40,7 @@ from farfield.validation.harness.attention import ScoreMod, table_score
 from farfield.validation.harness.mechanism import understood
 from farfield.validation.harness.model import DistanceBias, Transformer, adds, reach_of
 from farfield.validation.harness.own import Own, whose
-from farfield.validation.harness.settings import Mask, ModelSettings, Run
+from farfield.validation.harness.settings import ModelSettings, Run
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE

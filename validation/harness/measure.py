@@ -27,11 +27,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.attention import bias_of_pairs, flushed
 from farfield.validation.harness.data import NOT_ASKED, InductionRows, OwnRows, samples
 from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
-from farfield.validation.harness.settings import CAUSAL, Mask
 
 TOKENS = 8_192  # a forward pass, unless one row has more
 PASS = 1 << 25  # scores of a forward pass, unless one row has more

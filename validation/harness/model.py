@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention.flex_attention import BlockMask
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.validation.harness.attention import (
     Bias,
     ScoreMod,
@@ -39,9 +40,7 @@ from farfield.validation.harness.attention import (
     flex,
 )
 from farfield.validation.harness.settings import (
-    CAUSAL,
     LayerSettings,
-    Mask,
     ModelSettings,
     RopeSettings,
     ScaleSettings,

@@ -40,6 +40,7 @@ import torch
 from filelock import FileLock
 from pydantic import JsonValue
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.encodings.python_files import handed
@@ -61,14 +62,7 @@ from farfield.validation.harness.mechanism import (
 )
 from farfield.validation.harness.model import DistanceBias, Transformer
 from farfield.validation.harness.own import Own, keep, kept, own, whose
-from farfield.validation.harness.settings import (
-    CAUSAL,
-    Mask,
-    Measure,
-    ModelSettings,
-    Run,
-    digest,
-)
+from farfield.validation.harness.settings import Measure, ModelSettings, Run, digest
 from farfield.validation.harness.train import (
     Report,
     read_record,

@@ -6,13 +6,12 @@ What a model is, without its weights:
   transformers), `gguf_files` or `finished_run`. Each gives an `outline` of the layers;
 * `observed` runs the library's own code without weights, and `biases` adds ALiBi and T5's tables;
 * `audit` says what may be set, with `cache` for bytes and `head_audit` for the heads of a bias.
-  `difference` compares two outlines.
 
 What a model does:
 
 * `weights` reads tensors, `opened` opens a model and shows it fewer keys, `streamed` reads one that
   does not fit into memory, and `text` has the text in its tokens;
-* `perplexities`, `empirical` and `smallest_window` measure. `dropped_keys` looks at single rows;
+* `perplexities`, `empirical` and `smallest_window` measure;
 * `network` is a model as the far field needs it. `library_network` makes one of a model of the
   library, `content_bias` has biases that depend on what is read, and `repairs` are changes.
 """

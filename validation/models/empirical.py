@@ -12,6 +12,7 @@ import sympy
 import torch
 from torch import Tensor
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
@@ -28,7 +29,7 @@ from farfield.validation.harness.measure import (
     tail_sums,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.opened import Opened, OpenedRun, open_model
 from farfield.validation.models.outline import LayerOutline, ModelOutline
 from farfield.validation.models.perplexities import hidden
 from farfield.validation.models.speed import foretell
@@ -147,7 +148,7 @@ def empirical_receptive_field(
     segments: int | None = None,
     rows: int = 32,
     bos: str = "auto",
-    view: View = ALL,
+    view: Mask = CAUSAL,
     device: Any = None,
     dtype: Any = None,
     progress: Progress = silent,
@@ -197,7 +198,7 @@ def empirical_receptive_field(
     if kind == "gradient":
         field = _by_gradient(opened, segments_read, share, view, done)
     else:
-        refuse(not view.plain, "windows with kind 'attention': accepted with kind 'gradient'")
+        refuse(view != CAUSAL, "windows with kind 'attention': accepted with kind 'gradient'")
         field = _by_attention(opened, segments_read, share, natural(rows, "rows"), done)
     return _answer(opened.model, kind, share, field, read, view)
 
@@ -218,7 +219,7 @@ def _by_gradient(
     opened: Opened | OpenedRun,
     rows: np.ndarray,
     share: float,
-    view: View,
+    view: Mask,
     done: Callable[[int], None],
 ) -> _Measured:
     parts = []
@@ -259,7 +260,7 @@ def _answer(
     share: float,
     field: _Measured,
     read: TokenText,
-    view: View,
+    view: Mask,
 ) -> EmpiricalReceptiveField:
     count, size = field.curves.shape
     refuse(
@@ -280,7 +281,7 @@ def _answer(
         segments=count,
         text_source=read.source,
         first=read.first,
-        visible="" if view.plain else str(view),
+        visible=str(view),
         heads=field.heads,
         trf=field.trf,
         definition=_DEFINITION[kind],

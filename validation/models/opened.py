@@ -13,7 +13,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,66 +20,22 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
-from farfield.validation.harness.settings import Mask
 from farfield.validation.models.configuration import quiet, transformers
 from farfield.validation.models.gguf_files import gguf_network
 from farfield.validation.models.library_network import LibraryNetwork, rotations
-from farfield.validation.models.network import Network, TrainedNetwork, whole
+from farfield.validation.models.network import Network, TrainedNetwork
 from farfield.validation.models.observed import attends, layer_of
 from farfield.validation.models.outline import RUN, ModelOutline
-from farfield.validation.models.repairs import Repair, Repaired
 from farfield.validation.models.streamed import blocks, held, skeleton, streamed
 from farfield.validation.models.weights import require_finite, require_weights
 from farfield.validation.optional import first_line
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
-
-
-@dataclass(frozen=True)
-class View:
-    """Which keys a query sees at most; its layer may hide more.
-
-    Args:
-        window: nearest keys, its own included, in every layer; None for no limit.
-        sinks: how many of the first keys are seen in addition.
-        bca: half-width of blockwise causal attention; None without.
-        in_cache: whether positions are counted in the cache, as StreamingLLM does: beyond the
-            window, a first key stands next to it.
-
-    >>> seen = View(3, sinks=1).mask.sees(5, torch.arange(6))
-    >>> seen.int().tolist(), View().plain
-    ([1, 0, 0, 1, 1, 1], True)
-    """
-
-    window: int | None = None
-    sinks: int = 0
-    bca: int | None = None
-    in_cache: bool = False
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is hidden."""
-        return self.bca is None and self.window is None
-
-    @property
-    def mask(self) -> Mask:
-        """The keys that a query sees."""
-        return Mask(self.window, self.bca, self.sinks if self.window else 0)
-
-    def __str__(self) -> str:
-        parts = [] if self.window is None else [f"window {self.window}"]
-        parts += [f"{self.sinks} first keys"] * bool(self.sinks)
-        parts += ["positions in the cache"] * (self.in_cache and bool(self.sinks))
-        return ", ".join(parts + ([f"bca {self.bca}"] if self.bca else []))
-
-
-ALL = View()
-POSITIONS = ("text", "cache")
-"""Where first keys stand that are kept beside a window."""
 
 
 class Opened:
@@ -94,7 +49,7 @@ class Opened:
     def __init__(self, model: ModelOutline, network: Any) -> None:
         self.model, self.network = model, network.eval().requires_grad_(False)
         self.length, self.vocabulary = model.trained or 0, model.vocabulary
-        self.view, self.tried = ALL, False
+        self.view, self.tried = CAUSAL, False
         self.held: int | None = None
         """Bytes at most of a model that is read one layer at a time; None for one in memory."""
         self.attentions = dict(_attentions(network, model))
@@ -108,7 +63,7 @@ class Opened:
         embedded: Tensor = self.network.get_input_embeddings()(tokens.to(self.device))
         return embedded
 
-    def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
+    def hidden(self, embedded: Tensor, view: Mask = CAUSAL, *, last: int = 0) -> Tensor:
         """Scores of the next token, shape (batch, length, vocabulary), from input embeddings; with
         `last`, of this many last tokens. The library gives no hidden state by one name for all
         types.
@@ -119,15 +74,13 @@ class Opened:
         """
         _require_positions(self.model, embedded.shape[1])
         self._require(view)
-        if view.in_cache and view.sinks and not view.plain:
-            return self._in_cache(embedded, view, last)
         self.view = view  # a backward pass may have left another one
         named = inspect.signature(self.network.forward).parameters
         more = {"logits_to_keep": last} if last and "logits_to_keep" in named else {}
         try:
             out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
         finally:
-            self.view = ALL
+            self.view = CAUSAL
         return out[:, -last:]
 
     @functools.cached_property
@@ -138,22 +91,6 @@ class Opened:
             InputError: as `LibraryNetwork`.
         """
         return LibraryNetwork(self.model, self.network, self.attentions)
-
-    def _in_cache(self, embedded: Tensor, view: View, last: int) -> Tensor:
-        """The same where first keys stand next to the window."""
-        refuse(
-            all(layer.rotation is None for layer in self.model.layers),
-            f"model {self.model.name!r} ({self.model.kind}) turns no queries, so positions in the "
-            "cache mean nothing; accepted: positions 'text'",
-        )
-        cached = Repair(window=view.window, sinks=view.sinks, in_cache=True)
-        try:
-            network, at = Repaired(self.apart, cached), torch.arange(embedded.shape[1])
-        except InputError as error:
-            why = str(error).partition("; accepted")[0]
-            raise InputError(f"{why}; accepted: positions 'text'") from None
-        attend = functools.partial(whole, network, positions=at)
-        return network.scores(embedded, at, last or len(at), attend)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The scores, which `hidden` has already."""
@@ -183,9 +120,9 @@ class Opened:
             raise _no_hook(self.model)
         yield from sorted(by_layer.items())
 
-    def _require(self, view: View) -> None:
+    def _require(self, view: Mask) -> None:
         """Raise InputError unless each layer that a view narrows can be, which is tried once."""
-        if view.plain:
+        if view == CAUSAL:
             return
         attending = [k for k, layer in enumerate(self.model.layers) if layer.attends]
         if not attending or any(k not in self.attentions for k in attending):
@@ -201,20 +138,20 @@ class Opened:
             return
         tokens = torch.ones(2, 8, dtype=torch.long)
         tokens[1, 0] = 2 % self.model.vocabulary
-        one, other = self.hidden(self.embed(tokens.to(self.device)), View(1), last=1)
+        one, other = self.hidden(self.embed(tokens.to(self.device)), Mask(1), last=1)
         if not torch.equal(one, other):
             self.tried = False
             raise _no_hook(self.model)
 
     def _narrowed(self, module: Any, args: Any, kwargs: Any) -> Any:
         """The arguments of an attention, its mask narrowed by the view in force."""
-        if self.view.plain:
+        if self.view == CAUSAL:
             return None
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         arguments = bound.arguments
         mask, hidden = arguments.get("attention_mask"), next(iter(arguments.values()))
         at = torch.arange(hidden.shape[1], device=hidden.device)
-        seen = torch.as_tensor(self.view.mask.sees(at[:, None], at))[None, None]
+        seen = torch.as_tensor(self.view.sees(at[:, None], at))[None, None]
         if mask is None:
             arguments["attention_mask"] = seen
         elif mask.dim() != 4:
@@ -492,19 +429,9 @@ class OpenedRun:
         _require_positions(self.model, tokens.shape[1])
         return self.network.embed(tokens)
 
-    def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
+    def hidden(self, embedded: Tensor, view: Mask = CAUSAL, *, last: int = 0) -> Tensor:
         """The last residual, under a view."""
-        refuse(
-            view.in_cache and view.sinks,
-            f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'",
-        )
-        prepared = [
-            plain._replace(mask=view.mask.within(layer.width))
-            for plain, layer in zip(
-                self.network.prepare(embedded.shape[1]), self.model.layers, strict=True
-            )
-        ]
-        return self.network.hidden(embedded, prepared=prepared, last=last)
+        return self.network.hidden(embedded, view, last=last)
 
     @torch.no_grad()
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:

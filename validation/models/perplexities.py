@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
@@ -30,7 +31,7 @@ from farfield.validation.harness.measure import (
     token_losses,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.opened import Opened, OpenedRun, open_model
 from farfield.validation.models.outline import ModelOutline
 from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, require_rows, text_of
@@ -116,7 +117,7 @@ def model_perplexity(
     protocol: str = "last-token",
     samples: int = 64,
     bos: str = "auto",
-    view: View = ALL,
+    view: Mask = CAUSAL,
     device: Any = None,
     dtype: Any = None,
     progress: Progress = silent,
@@ -166,7 +167,7 @@ def model_perplexity(
         trained=outline.trained,
         ratio=lines[-1].ratio,
         lengths=tuple(lines),
-        visible="" if view.plain else str(view),
+        visible=str(view),
         text_source=read.source,
         first=read.first,
         notes=(
@@ -179,10 +180,10 @@ def model_perplexity(
     )
 
 
-def hidden(model: ModelOutline, view: View) -> Iterator[str]:
+def hidden(model: ModelOutline, view: Mask) -> Iterator[str]:
     """What the windows of the model itself take from a view: a wider one is not claimed."""
     windows = [layer.width for layer in model.layers if layer.attends and layer.width is not None]
-    if not windows or view.plain:
+    if not windows or view == CAUSAL:
         return
     if min(windows) < (view.window or 0) or view.sinks:
         widths = ", ".join(map(str, sorted({*windows})))
@@ -257,7 +258,7 @@ def _of_others(
     sizes: Sequence[int],
     count: int,
     protocol: str,
-    view: View,
+    view: Mask,
     progress: Callable[[int, int], None],
 ) -> list[Sums]:
     """Weighted sums of nats, and of weights, of each stretch of the longest length."""

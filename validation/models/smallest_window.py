@@ -21,28 +21,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sympy
-import torch
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.answer import Answer, Label, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.answers.names import one_of
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, bytes_text, row_cache
-from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
-from farfield.validation.models.opened import (
-    ALL,
-    POSITIONS,
-    Opened,
-    OpenedRun,
-    View,
-    network_of,
-    open_model,
-)
+from farfield.validation.models.opened import Opened, OpenedRun, open_model
 from farfield.validation.models.outline import ModelOutline, keys_text
 from farfield.validation.models.speed import foretell
 from farfield.validation.models.text import TokenText, rows_of, text_of
@@ -93,8 +83,6 @@ class SmallestWindow(Answer):
         costs: by name what each costs: the model `as it is`, and `one window` for all layers,
             without and with first keys.
         length, rows, text_source, first: the text and its beginning.
-        dropped: the keys that the window drops in single rows, with certificates; None where there
-            is no window, or no such certificate.
         guess: a warning where the model has not learned; empty where it has.
         label: `measured`.
     """
@@ -109,7 +97,6 @@ class SmallestWindow(Answer):
     rows: int
     text_source: str
     first: str
-    dropped: DroppedKeys | None = None
     guess: str = ""
 
     def _blocks(self) -> Iterator[Block]:
@@ -151,8 +138,6 @@ class SmallestWindow(Answer):
             f"Rows of {self.length} tokens; ratios with 95 % intervals, paired",
             numeric=(1, 2, 4),
         )
-        if self.dropped is not None:
-            yield from self.dropped.blocks()
         rows = f"{plural(self.rows, 'row')} in each part, {self.first}"
         yield facts(text=f"{self.text_source}; {rows}")
         yield note(
@@ -185,7 +170,7 @@ class Search:
         self.book, self.total = Book(place), 2 * self.length.bit_length() + 6
         self.before = len(self.book.kept)
 
-    def nats(self, view: View, part: int) -> np.ndarray:
+    def nats(self, view: Mask, part: int) -> np.ndarray:
         """Mean nats of each row of a part."""
 
         def read(done: int, of: int) -> None:
@@ -199,7 +184,7 @@ class Search:
             return [*token_losses(self.opened, rows, view, self.half, progress=read).mean(1)]
 
         made = len(self.book.kept)
-        key = json.dumps([part, view.window, view.sinks, view.in_cache])
+        key = json.dumps([part, view.window, view.sinks])
         nats = np.array(self.book.of(key, measure))
         if len(self.book.kept) > made:
             seen = "all keys" if view.window is None else f"a window of {view.window}"
@@ -217,13 +202,13 @@ class Search:
         """Say how many measurements are made, and a note on the newest."""
         self.progress("windows", min(len(self.book.kept), self.total), self.total, note)
 
-    def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
+    def ratio(self, view: Mask, part: int = 0) -> tuple[float, float, float]:
         """The ratio of perplexities to that without windows, and its interval."""
         one = np.ones(len(self.parts[part]))
-        return ratio_of((self.nats(view, part), one), (self.nats(ALL, part), one))
+        return ratio_of((self.nats(view, part), one), (self.nats(CAUSAL, part), one))
 
     def smallest(
-        self, candidates: Sequence[int], view: Callable[[int], View], most: float
+        self, candidates: Sequence[int], view: Callable[[int], Mask], most: float
     ) -> int | None:
         """The first of several widths, in ascending order, that costs at most so much, by
         bisection; None where none does."""
@@ -234,7 +219,7 @@ class Search:
             low, high = (low, middle) if enough else (middle, high)
         return candidates[high] if high < len(candidates) else None
 
-    def cost(self, view: View = ALL, width: int | None = None) -> Cost:
+    def cost(self, view: Mask = CAUSAL, width: int | None = None) -> Cost:
         """What windows cost on both parts, and what they keep."""
         row = row_cache(narrowed(self.opened.model, view), self.length, Serving())
         (ratio, low, high), other = self.ratio(view), self.ratio(view, 1)
@@ -252,7 +237,7 @@ class Search:
         )
 
 
-def narrowed(model: ModelOutline, view: View) -> list[Any]:
+def narrowed(model: ModelOutline, view: Mask) -> list[Any]:
     """The layers of a model under windows."""
     if view.window is None:
         return [*model.layers]
@@ -273,7 +258,6 @@ def smallest_window(
     length: Any = None,
     segments: Any = 16,
     bos: str = "auto",
-    positions: str = "text",
     device: Any = None,
     dtype: Any = None,
     folder: str | os.PathLike[str] = "out/window",
@@ -289,7 +273,6 @@ def smallest_window(
         length: tokens a row; None takes the training length, at most 1024.
         segments: rows of each half.
         bos: one of `text.FIRST`.
-        positions: `text` or `cache`: where the first keys that are kept stand.
         device: of torch; None for the CPU, or where a live model is.
         dtype: float32, bfloat16 or float16; None for float32, or a live model's own.
         folder: where measurements are written down; a search that was stopped goes on from there.
@@ -299,7 +282,6 @@ def smallest_window(
         InputError: as `describe` and `open_model`; its attention cannot be narrowed; a bad
             argument; a text too short.
     """
-    one_of(positions, "positions", POSITIONS)
     most, count = inside(loss, "loss", "(0, 1)"), natural(segments, "segments")
     outline = describe(model)
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
@@ -315,20 +297,20 @@ def smallest_window(
     values = json.dumps([kind, outline.values], sort_keys=True, default=str).encode()
     place = Path(folder) / stamped(outline, values, *(part.tobytes() for part in parts))
     search = Search(opened, (parts[0], parts[1]), place, progress)
-    return _found(search, read, most, positions == "cache")
+    return _found(search, read, most)
 
 
-def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
+def _found(search: Search, read: TokenText, most: sympy.Rational) -> SmallestWindow:
     length, budget = search.length, float(most)
 
-    def sunk(width: int) -> View:
-        return View(width, SINKS, in_cache=in_cache)
+    def sunk(width: int) -> Mask:
+        return Mask(width, sinks=SINKS)
 
-    width = search.smallest(range(1, length), View, budget)
+    width = search.smallest(range(1, length), Mask, budget)
     near = search.smallest(range(1, max(2, length - SINKS)), sunk, budget)
     costs = {AS_IS: search.cost()}
     if width is not None:
-        costs["one window"] = search.cost(View(width), width)
+        costs["one window"] = search.cost(Mask(width), width)
     if near is not None:
         costs[f"one window, {SINKS} first keys"] = search.cost(sunk(near), near)
     return SmallestWindow(
@@ -340,19 +322,8 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
         rows=len(search.parts[0]),
         text_source=read.source,
         first=read.first,
-        dropped=None if width is None else _dropped(search, width),
         guess=uniform_guess(math.log(costs[AS_IS].perplexity), search.opened.vocabulary),
         status=Status.INFINITE if width is None else Status.EXACT,
         label=Label.MEASURED,
         subject=search.opened.model.name,
     )
-
-
-def _dropped(search: Search, width: int) -> DroppedKeys | None:
-    """What a window drops in the first row that was read; None of a model whose queries and keys
-    are not known apart."""
-    try:
-        network = network_of(search.opened)
-    except InputError:
-        return None
-    return dropped_keys(network, torch.from_numpy(search.parts[0][0, :-1]), width)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from farfield.numerics.masks import CAUSAL
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.network import QUERIES
-from farfield.validation.models.opened import ALL
 from farfield.validation.models.outline import ModelOutline
 from farfield.validation.progress import Progress, silent
 
@@ -101,7 +101,7 @@ def foretell(
         return
 
     def read(length: int) -> None:
-        token_losses(opened, tokens[None, : length + 1].astype(np.int64), ALL, 1)
+        token_losses(opened, tokens[None, : length + 1].astype(np.int64), CAUSAL, 1)
 
     work = timed(opened.model, opened.network, read, most)
     seconds = sum(count * work.of(length, length**2 / 2) for count, length in each)

@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 import sympy
 
+from farfield.numerics.masks import Mask
 from farfield.theory.encodings import alibi_slope, encoding
-from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from farfield.numerics.masks import Mask
 from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.validation.harness.settings import Mask
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ import numpy as np
 import sympy
 from flint import arb, fmpq
 
+from farfield.numerics.masks import Mask
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
-from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,

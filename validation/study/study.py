@@ -311,7 +311,8 @@ def require_same(
         trained = any(e["lines"] for e in found["entries"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{str(place)!r} is no study of this version; {other}") from None
-    if [e["biases"] for e in encodings] != [plain(s.biases) for s in subjects]:
+    held = [e["biases"] or e["name"] for e in encodings]  # a table of values has no formula
+    if held != [plain(s.biases) or s.name for s in subjects]:
         names = listed([e["name"] for e in encodings], 3)
         raise InputError(f"{str(place)!r} is a study of {names}; {other}")
     if trained and not train:

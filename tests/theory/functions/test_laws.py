@@ -15,7 +15,6 @@ from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.answers.errors import InputError
-from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -26,7 +25,7 @@ from farfield.theory.functions.record import (
     register,
 )
 from farfield.theory.transseries.expansion import transseries
-from farfield.theory.transseries.scale import monomial_expression
+from farfield.theory.transseries.scale import term_expression
 from farfield.theory.values import compile_ball, enclose, tabulate
 from farfield.validation.harness.bias import evaluate
 
@@ -185,8 +184,8 @@ def test_expansions_approach_what_balls_say(name):
                 g = transseries(e, Context())
             except (Undecided, NotReal, OrderTooLow):
                 continue
-            total = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
-            rest = 0 if g.remainder is None else monomial_expression(g.remainder)
+            total = sympy.Add(*(term_expression(m, c) for m, c in g.terms))
+            rest = 0 if g.remainder is None else term_expression(g.remainder)
             if total.free_symbols - {n}:
                 continue  # a bounded shift
             for at in (10**9, 10**13, 10**17):

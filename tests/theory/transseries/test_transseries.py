@@ -9,7 +9,6 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
-from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
@@ -17,7 +16,7 @@ from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
 from farfield.theory.transseries.arithmetic import Monomial, compare, iterated_log, size
 from farfield.theory.transseries.expansion import direction, eventual, transseries
-from farfield.theory.transseries.scale import monomial_expression
+from farfield.theory.transseries.scale import term_expression
 
 FAR = (10**12, 10**25, 10**40)
 
@@ -70,8 +69,8 @@ def test_what_is_left_out_is_as_small_as_it_says(count):
         except OrderTooLow:
             open_ones.append(e)
             continue
-        total = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
-        error = None if g.remainder is None else monomial_expression(g.remainder)
+        total = sympy.Add(*(term_expression(m, c) for m, c in g.terms))
+        error = None if g.remainder is None else term_expression(g.remainder)
         with mpmath.workdps(700):
             ratios = []
             for at in FAR:

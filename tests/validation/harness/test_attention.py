@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.validation.harness.attention import (
     _bands,
     attention,
@@ -15,7 +16,6 @@ from farfield.validation.harness.attention import (
     materialised,
     table_score,
 )
-from farfield.validation.harness.settings import CAUSAL, Mask
 
 LENGTH, HEADS, SIZE = 600, 2, 4
 MASKS = [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import measure
 from farfield.validation.harness.bias import model_of
@@ -18,7 +19,7 @@ from farfield.validation.harness.measure import (
     recall,
     token_losses,
 )
-from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
+from farfield.validation.harness.settings import Induction, Run
 
 torch.set_num_threads(1)
 TEXT = np.random.default_rng(0).integers(32, 127, 700).astype(np.uint8)

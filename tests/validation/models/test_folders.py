@@ -16,7 +16,6 @@ from transformers import T5Config, T5ForConditionalGeneration
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.validation.models.audit import audit
 from farfield.validation.models.cache import BITS
-from farfield.validation.models.difference import difference
 from farfield.validation.models.folder import describe, place_of
 from farfield.validation.models.gguf_files import described_gguf
 
@@ -216,8 +215,6 @@ def test_caps_and_factors_of_logits_are_said(tmp_path, seen):
     assert all(kind.layer.mechanism.endswith(", logits capped at 50") for kind in capped.kinds)
     plain = folder(tmp_path / "plain", small | {"attn_logit_softcapping": None})
     assert "tanh" not in str(audit(plain))
-    differ = {row[0]: row for row in difference(tmp_path / "gemma2", plain).rows}
-    assert "capped at 50" in differ["positions"][1]
     (kind,) = read(tmp_path, "grok", attn_logit_softcapping=30.0).kinds
     assert kind.layer.mechanism.endswith("logits capped at 30")
 
@@ -478,25 +475,6 @@ def test_the_table_of_t5_within_a_larger_model_is_read(prefix, tmp_path):
     save_file({name: table}, tmp_path / "model.safetensors")
     for layer in describe(tmp_path).layers:
         assert np.array_equal(layer.encoding.bias(np.array([0, 10**4])), table[[0, -1]].T)
-
-
-def test_two_folders_are_compared(published, tmp_path):
-    place = published("both")
-    assert difference(place, place).count == 0
-    old = FOLDERS["both"].copy()
-    del old["rope_theta"], old["rope_scaling"]
-    found = difference(place, folder(tmp_path / "new", old))
-    assert [row[0] for row in found.rows] == ["rotation is read by"]
-    small = FOLDERS["mistral"] | {"num_hidden_layers": 2}
-    narrow = folder(tmp_path / "w", small | {"num_key_value_heads": 4})
-    wide = difference(folder(tmp_path / "v", small), narrow)
-    named = {row[0] for row in wide.rows}
-    assert {"heads", "cache of 8192 tokens"} <= named and "windows" in wide.alike
-    for k, truncation in enumerate((None, {"max_length": 512})):
-        text = json.dumps({"truncation": truncation, "padding": None})
-        (folder(tmp_path / f"t{k}", old) / "tokenizer.json").write_text(text)
-    found = difference(tmp_path / "t0", tmp_path / "t1")
-    assert [row[0] for row in found.rows] == ["truncation of the tokenizer"]
 
 
 def header(kind, **values):

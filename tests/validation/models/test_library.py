@@ -5,12 +5,13 @@ import math
 import pytest
 import torch
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.long_rows import Sampling, Stages, far_losses
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import losses, nats
-from farfield.validation.models.opened import ALL, View, network_of, open_model
+from farfield.validation.models.opened import network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
 
 transformers = pytest.importorskip("transformers")
@@ -87,7 +88,7 @@ def text():
     return torch.randint(0, 64, (6 * ROW + 1,), generator=torch.Generator().manual_seed(3))
 
 
-def of_library(opened, rows, view=ALL):
+def of_library(opened, rows, view=CAUSAL):
     return torch.from_numpy(token_losses(opened, rows.numpy(), view, LAST))
 
 
@@ -142,9 +143,7 @@ def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
 
 
 def test_a_window_is_the_view_of_the_library(opened, text):
-    views = {Repair(window=7): View(7), Repair(window=7, sinks=2): View(7, 2)}
-    if opened.model.kind in ("llama", "gpt_neox", "mistral", "gemma2", "gemma3_text"):
-        views[Repair(window=7, sinks=2, in_cache=True)] = View(7, 2, in_cache=True)
+    views = {Repair(window=7): Mask(7), Repair(window=7, sinks=2): Mask(7, sinks=2)}
     for repair, view in views.items():
         found = losses(Repaired(network_of(opened), repair), text[None], LAST)
         assert torch.allclose(found, of_library(opened, text[None], view), atol=1e-3)

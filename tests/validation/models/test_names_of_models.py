@@ -6,10 +6,11 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe, place_of
-from farfield.validation.models.opened import ALL, View, open_model
+from farfield.validation.models.opened import open_model
 from farfield.validation.models.perplexities import model_perplexity
 from farfield.validation.models.smallest_window import smallest_window
 from farfield.validation.models.text import text_of
@@ -63,7 +64,7 @@ def row():
     return torch.randint(0, 256, (1, 40), generator=torch.Generator().manual_seed(1))
 
 
-def scores(model, row, view=ALL):
+def scores(model, row, view=CAUSAL):
     opened = open_model(describe(model))
     with torch.no_grad():
         return opened.hidden(opened.embed(row), view)
@@ -153,7 +154,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(small, tmp_path):
 
 def test_a_live_model_is_read_and_stays_as_it_is(network, row):
     hooks = sum(len(m._forward_pre_hooks) for m in network.modules())
-    narrow = scores(network, row, View(4))
+    narrow = scores(network, row, Mask(4))
     with torch.no_grad():
         whole = network(row).logits
     assert torch.equal(scores(network, row), whole) and not torch.allclose(narrow, whole)

@@ -10,14 +10,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.answer import InputError
 from farfield.validation.far_field.foresee import foresee
 from farfield.validation.harness.data import Text
 from farfield.validation.models.audit import audit
 from farfield.validation.models.empirical import empirical_receptive_field
 from farfield.validation.models.folder import describe
-from farfield.validation.models.opened import ALL, View, open_model
+from farfield.validation.models.network import scores_at
+from farfield.validation.models.opened import open_model
 from farfield.validation.models.perplexities import model_perplexity
+from farfield.validation.models.repairs import Repair, Repaired
 from farfield.validation.models.text import text_of
 
 LENGTH = 30
@@ -35,7 +38,7 @@ def tokens(numbers):
     return Text("numbers", numbers[:2000], numbers[2000:])
 
 
-def scores(opened, row, view=ALL, last=0):
+def scores(opened, row, view=CAUSAL, last=0):
     with torch.no_grad():
         return opened.hidden(opened.embed(row), view, last=last)
 
@@ -46,17 +49,17 @@ def test_a_window_is_a_row_without_the_keys_before_it(name, outside_models, row)
     their positions; and windows wider than the row are none."""
     opened = open_model(describe(outside_models.folder(name)))
     whole = scores(opened, row)
-    assert torch.equal(scores(opened, row, View(LENGTH)), whole)
+    assert torch.equal(scores(opened, row, Mask(LENGTH)), whole)
     with torch.no_grad():
         assert torch.allclose(opened.network(row).logits, whole, atol=1e-4)
-    narrow = scores(opened, row, View(4))
+    narrow = scores(opened, row, Mask(4))
     assert not torch.allclose(narrow[:, 12:], whole[:, 12:], atol=1e-3)
     torch.testing.assert_close(narrow[:, :4], whole[:, :4])
     changed = row.clone()
     reach = 1 + len(opened.model.layers) * 3
     changed[0, : LENGTH - reach] = 7
-    torch.testing.assert_close(scores(opened, changed, View(4), 1), narrow[:, -1:])
-    kept = scores(opened, row, View(4, sinks=2))
+    torch.testing.assert_close(scores(opened, changed, Mask(4), 1), narrow[:, -1:])
+    kept = scores(opened, row, Mask(4, sinks=2))
     assert not torch.allclose(kept, narrow, atol=1e-3) or all(
         layer.width for layer in opened.model.layers
     )
@@ -71,7 +74,7 @@ def test_windows_and_first_keys_are_masks_that_the_library_is_given(name, outsid
     mask = torch.zeros(LENGTH, LENGTH).masked_fill(~seen, torch.finfo(torch.float32).min)
     with torch.no_grad():
         expected = opened.network(row, attention_mask=mask[None, None]).logits
-    torch.testing.assert_close(scores(opened, row, View(5, sinks=3)), expected)
+    torch.testing.assert_close(scores(opened, row, Mask(5, sinks=3)), expected)
 
 
 def streaming(network, row, width, sinks):
@@ -106,29 +109,28 @@ def streaming(network, row, width, sinks):
     return torch.stack(found)
 
 
+def in_the_cache(opened, row, window, sinks):
+    """Scores under a window with first keys at positions of the cache."""
+    network = Repaired(opened.apart, Repair(window=window, sinks=sinks, in_cache=True))
+    return scores_at(network, row, torch.arange(LENGTH), LENGTH)
+
+
 def test_positions_in_the_cache_are_those_of_streaming(outside_models, row):
     opened = open_model(describe(outside_models.folder("llama")))
     with torch.no_grad():
         expected = streaming(opened.network, row, 6, 3)
-    in_cache = scores(opened, row, View(6, sinks=3, in_cache=True))[0]
+    in_cache = in_the_cache(opened, row, 6, 3)[0]
     torch.testing.assert_close(in_cache, expected, rtol=1e-4, atol=1e-4)
-    assert not torch.allclose(in_cache, scores(opened, row, View(6, sinks=3))[0], atol=1e-3)
+    assert not torch.allclose(in_cache, scores(opened, row, Mask(6, sinks=3))[0], atol=1e-3)
 
 
 @pytest.mark.parametrize("name", TURNED)
 def test_positions_in_the_cache_change_only_what_lies_beyond_it(name, outside_models, row):
     opened = open_model(describe(outside_models.folder(name)))
-    text, cache = (scores(opened, row, View(9, 4, in_cache=c)) for c in (False, True))
+    text, cache = scores(opened, row, Mask(9, sinks=4)), in_the_cache(opened, row, 9, 4)
     torch.testing.assert_close(text[:, :13], cache[:, :13], rtol=1e-4, atol=1e-4)
     free = any(layer.width is None and layer.rotation for layer in opened.model.layers)
     assert torch.allclose(text, cache, rtol=1e-4, atol=1e-4) != free
-
-
-@pytest.mark.parametrize("name", ["bloom", "gpt2", "gptj"])
-def test_positions_in_the_cache_are_refused_where_nothing_turns_them(name, outside_models, row):
-    opened = open_model(describe(outside_models.folder(name)))
-    with pytest.raises(InputError, match="accepted: positions 'text'"):
-        scores(opened, row, View(9, 4, in_cache=True))
 
 
 # -- protocols ------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ def test_our_protocols_are_loops_over_the_library(outside_models, tokens):
 
 def test_windows_of_the_model_are_named(outside_models, tokens):
     asked = {"text": tokens, "samples": 4}
-    found = model_perplexity(outside_models.folder("mistral"), [32], view=View(16), **asked)
+    found = model_perplexity(outside_models.folder("mistral"), [32], view=Mask(16), **asked)
     assert "windows of 9 keys hide" in str(found).replace("\n", " ")
     plain = model_perplexity(outside_models.folder("mistral"), [32], **asked)
     assert plain.ratio == found.ratio and "hide" not in str(plain)
@@ -399,7 +401,7 @@ def test_a_field_that_fills_its_segment_says_at_least(kind, outside_models, numb
 def test_the_gradient_of_a_window_is_that_of_the_window(outside_models, numbers):
     """The backward pass makes each layer again, under the same windows."""
     opened = open_model(describe(outside_models.folder("llama")))
-    asked = {"length": 40, "segments": 2, "view": View(4)}
+    asked = {"length": 40, "segments": 2, "view": Mask(4)}
     assert empirical_receptive_field(opened, numbers, **asked).tokens <= 1 + 2 * 3
 
 
