@@ -199,9 +199,9 @@ def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
             raise
         except BaseException as error:  # whatever a program raises
             raise NotTraced(f"{type(error).__name__}: {error}") from error
-        if (why := path.refusal) is not None:
-            where = _raising_line(why)
-            raise NotTraced(str(why) if "(line" in str(why) else f"{why}{where}") from None
+        if (refusal := path.refusal) is not None:
+            why, where = str(refusal), _raising_line(refusal)
+            raise NotTraced(why if "(line" in why else f"{why}{where}") from None
         pieces.append(Piece(path.domain, value.expr, path, value.slot))
         waiting += reversed(path.waiting)
     if True in kinds and kind != "bhqk" and (len(kinds) > 1 or kind not in ("qk", "hqk")):
