@@ -200,8 +200,8 @@ def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
         except BaseException as error:  # whatever a program raises
             raise NotTraced(f"{type(error).__name__}: {error}") from error
         if (refusal := path.refusal) is not None:
-            why, where = str(refusal), _raising_line(refusal)
-            raise NotTraced(why if "(line" in why else f"{why}{where}") from None
+            reason, where = str(refusal), _raising_line(refusal)
+            raise NotTraced(reason if "(line" in reason else f"{reason}{where}") from None
         pieces.append(Piece(path.domain, value.expr, path, value.slot))
         waiting += reversed(path.waiting)
     if True in kinds and kind != "bhqk" and (len(kinds) > 1 or kind not in ("qk", "hqk")):
