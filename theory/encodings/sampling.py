@@ -313,7 +313,9 @@ def _called(f: Subject, how: str, *args: object) -> object:
         return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
-    except (Exception, SystemExit) as error:  # whatever a function raises on what it is given
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a function raises on what it is given
         reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
         raise Unfit(f"called with {how}: {reason}") from None
 
