@@ -517,14 +517,15 @@ def _together(subject: Encoding, heads: tuple[Convergence, ...]) -> Convergence:
     condition = whole.condition
     if whole.verdict in (Verdict.CONDITIONAL, Verdict.CONVERGES):
         condition = sympy.And(*(h.condition for h in heads))
-    skipped = [h.skipped_terms for h in heads]
+    skipped = {t for h in heads for t in h.skipped_terms or ()}
+    are_known = all(h.skipped_terms is not None for h in heads)
     return dataclasses.replace(
         whole,
         formula=subject.formula,
         condition=condition,
         proof=Proof(f"{count} of {len(heads)} heads: {whole.verdict}", whole.proof.steps),
         assumptions=tuple(dict(a for h in heads for a in h.assumptions).items()),
-        skipped_terms=None if None in skipped else tuple(sorted(set().union(*skipped))),
+        skipped_terms=tuple(sorted(skipped)) if are_known else None,
     )
 
 
