@@ -307,6 +307,7 @@ def test_without_a_cut_text_a_paired_interval_of_the_loss_decides():
     assert advice(nothing, both, Repair(), most=16)[0] == default
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", [{"quick": True}, {"measure": True}], ids=str)
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize(
