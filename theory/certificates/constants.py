@@ -86,8 +86,12 @@ def facts_of(signs: Mapping[Expr, int], facts: Sequence[Constraint]) -> list[str
         for a in atoms:
             digits[a] = max(digits.get(a, 0), enough)
         for a in atoms:
-            if a.is_Pow and a.exp == -1 and enough:
-                digits.update(dict.fromkeys(_atoms(a.base), min(enough + 2, 6)))
+            if _is_inverse(a) and enough:
+                for b in _atoms(a.base):
+                    digits[b] = max(digits.get(b, 0), min(enough + 2, 6))
+    for a, k in digits.items():
+        if _is_inverse(a) and k and not _follows(a, k, digits):
+            raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed closely enough")
     zeros = {c for c, s in signs.items() if s == 0 and not c.free_symbols}
     logarithms = sorted({a for c in zeros for a in c.atoms(sympy.log)}, key=str)
     sums = {a: _in_primes(a) for a in logarithms}
@@ -151,15 +155,37 @@ def _is_root(e: Expr) -> bool:
     return bool(e.is_Pow and e.base.is_Rational and e.exp.is_Rational)
 
 
+def _is_inverse(e: Expr) -> bool:
+    return bool(e.is_Pow and e.exp == -1)
+
+
 def _decided(e: Expr, digits: int) -> bool:
     """Whether this many digits of its atoms tell the constant's sign."""
-    symbols = {a: Dummy() for a in dict.fromkeys(_atoms(e))}
+    ball = _within(e, dict.fromkeys(_atoms(e), digits))
+    return ball is not None and not ball.contains(0)
+
+
+def _within(e: Expr, digits: Mapping[Expr, int]) -> arb | None:
+    """What the bounds of its atoms, with these digits, tell about a constant."""
+    symbols = {a: Dummy() for a in digits}
     values = {}
     for a, x in symbols.items():
-        low, high = map(arb, _bounds(a, digits))
+        low, high = map(arb, _bounds(a, digits[a]))
         values[x] = low.union(high)
-    ball = enclose(e.xreplace(symbols), 128, values)
-    return ball is not None and not ball.contains(0)
+    return enclose(e.xreplace(symbols), 128, values)
+
+
+def _follows(a: Expr, digits: int, known: Mapping[Expr, int]) -> bool:
+    """Whether bounds of 1/e follow from those of the atoms of e by linear arithmetic."""
+    inner = list(dict.fromkeys(_atoms(a.base)))
+    symbols = {b: Dummy() for b in inner}
+    try:
+        linear = sympy.Poly(a.base.xreplace(symbols), *symbols.values()).total_degree() <= 1
+    except sympy.PolynomialError:
+        linear = False
+    ball = _within(a.base, {b: known[b] for b in inner}) if linear else None
+    low, high = _bounds(a, digits)
+    return ball is not None and bool(low * ball < 1) and bool(high * ball > 1)
 
 
 def _bounds(a: Expr, digits: int) -> Interval:
@@ -197,5 +223,5 @@ def _in_parts(a: Expr, digits: int) -> bool:
         x = float(exponent) if exponent.is_Rational else -1
         scale = math.exp(min(x, 64))
     else:
-        return bool(a.is_Pow and (a.exp == -1 or (_is_root(a) and a.base > 0 and a.exp > 0)))
+        return _is_inverse(a) or (_is_root(a) and bool(a.base > 0 and a.exp > 0))
     return 0 < x < 64 and scale * x**4 * math.exp(x / 64) * 10**digits < 24 * 64**3

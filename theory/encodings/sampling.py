@@ -313,7 +313,9 @@ def _called(f: Subject, how: str, *args: object) -> object:
         return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
-    except (Exception, SystemExit) as error:  # whatever a function raises on what it is given
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a function raises on what it is given
         reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
         raise Unfit(f"called with {how}: {reason}") from None
 
@@ -341,12 +343,16 @@ def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     return (np.where(values != 0, 0.0, -np.inf) if kind == "bool" else values), kind
 
 
-def _grids(*arrays: np.ndarray) -> Iterator[tuple[Any, ...]]:
-    """The same positions as NumPy and torch have them, floats first."""
+def _arrays() -> Iterator[Callable[[np.ndarray], Any]]:
+    """How positions become arrays of NumPy and torch, floats first."""
     torch: Any = sys.modules.get("torch")
     for kind in (np.float64, np.int64, np.float32):
-        for convert in (np.asarray, *([torch.from_numpy] if torch is not None else [])):
-            yield tuple(convert(a.astype(kind)) for a in arrays)
+        for make in (np.asarray, *([torch.from_numpy] if torch is not None else [])):
+            yield partial(_array, make, kind)
+
+
+def _array(make: Callable[[np.ndarray], Any], kind: type[np.number], positions: np.ndarray) -> Any:
+    return make(positions.astype(kind))
 
 
 # -- functions of the distance --------------------------------------------------------------------
@@ -359,7 +365,7 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
     def attempts(g: Subject) -> Iterator[Callable[[], Sample]]:
         for size in (LONG, MIDDLE, SHORT):
             distances = np.concatenate([np.arange(float(size)), FAR if size == LONG else ()])
-            for (given,) in _grids(distances):
+            for given in (convert(distances) for convert in _arrays()):
                 yield partial(_of_array_of_distances, g, distances, given)
                 yield partial(_of_array_of_distances, g, distances, given[:, None])
         yield partial(_one_by_one, g)
@@ -533,8 +539,8 @@ def _of_positions(
             keys = np.arange(size)
             if "b" in order and "torch" in sys.modules:
                 yield partial(_each_head, f, heads, order, how, queries, keys, _mapped)
-            for number in range(len(list(_grids(keys)))):
-                call = partial(_on_grid, number=number)
+            for convert in _arrays():
+                call = partial(_on_grid, convert=convert)
                 yield partial(_each_head, f, heads, order, how, queries, keys, call)
             if size <= MIDDLE:
                 yield partial(_each_head, f, heads, order, how, queries, keys, _singly)
@@ -543,6 +549,9 @@ def _of_positions(
 
 
 Call = Callable[..., tuple[np.ndarray, str]]
+Ask = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, str]]
+"""The values of one head for queries, keys and scores, and their type."""
+NO_SCORE = np.zeros(1)
 
 
 def _mapped(
@@ -575,10 +584,10 @@ def _on_grid(
     q: np.ndarray,
     k: np.ndarray,
     score: np.ndarray,
-    number: int,
+    convert: Callable[[np.ndarray], Any],
 ) -> tuple[np.ndarray, str]:
-    """With arrays of NumPy or torch, as one way of `_grids` has them."""
-    queries, keys = next(g for i, g in enumerate(_grids(q, k)) if i == number)
+    """With arrays of NumPy or torch, as `convert` makes them."""
+    queries, keys = convert(q), convert(k)
     torch = sys.modules.get("torch")
     whole: Any = getattr(torch, "tensor", np.asarray) if hasattr(queries, "detach") else np.asarray
     index = whole if hasattr(queries, "detach") else int
@@ -623,16 +632,21 @@ def _each_head(
 ) -> Sample:
     """The values of each head, until the object has no further one."""
     count = heads or _head_count(f) or 8
-    samples: list[Sample] = []
+    asked: list[tuple[Ask, Sample]] = []
     for h in range(count if "h" in order else 1):
+        ask = partial(call, f, order, how, h)
         try:
-            samples.append(_one_head(f, order, how, queries, keys, h, call))
+            near = _near(ask, how, queries, keys)
+            content = _of_scores(ask, queries, keys) if "s" in order else ""
         except Unfit as error:
             if h == 0 or heads:
                 raise
             if _exists(f, order, how, h):
                 raise Unfit(f"{error}, for head {h}; heads={h} asks for those before it") from None
             break
+        asked.append((ask, replace(near, content=content)))
+    size = len(keys)
+    samples = [_with_far(near, ask, size) for ask, near in asked]
     first = replace(
         samples[0],
         content=" and ".join(sorted({one.content for one in samples} - {""})),
@@ -644,8 +658,7 @@ def _each_head(
         how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
     edges = reduce(np.union1d, (one.distances for one in samples))
     if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
-        each = range(len(samples))
-        samples = [_one_head(f, order, how, queries, keys, h, call, edges) for h in each]
+        samples = [_with_far(near, ask, size, edges) for ask, near in asked]
     common = reduce(np.intersect1d, (one.distances for one in samples))
     # the far rows come last, and are kept where all heads have them
     rows = zip(*(one.rows for one in samples), strict=False)
@@ -661,8 +674,7 @@ def _each_head(
 def _exists(f: Subject, order: str, how: str, h: int) -> bool:
     """Whether an object has a head: it raises nowhere, or gives what is not masked at some pair of
     positions, asked singly."""
-    calls: list[Call] = [_singly]
-    calls += [partial(_on_grid, number=i) for i in range(len(list(_grids(FAR))))]
+    calls: list[Call] = [_singly, *(partial(_on_grid, convert=c) for c in _arrays())]
     pairs = np.array([(1, 0), (9, 7), (FAR[-1], FAR[-1] - 2), (FAR[-1], 7)])[..., None, None]
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         given = [
@@ -673,73 +685,61 @@ def _exists(f: Subject, order: str, how: str, h: int) -> bool:
     return None not in given or not all(masked)
 
 
-def _one_head(
-    f: Subject,
-    order: str,
-    how: str,
-    queries: np.ndarray,
-    keys: np.ndarray,
-    h: int,
-    call: Call,
-    edges: Sequence[float] | np.ndarray = (),
+def _near(ask: Ask, how: str, queries: np.ndarray, keys: np.ndarray) -> Sample:
+    """The values of a head in the rows of these queries."""
+    values, kind = ask(queries[:, None], keys[None, :], NO_SCORE)
+    return _of_rows(_of_matrix(queries, values.reshape(-1, *values.shape[-2:])), how, kind)
+
+
+def _with_far(
+    near: Sample, ask: Ask, size: int, edges: Sequence[float] | np.ndarray = ()
 ) -> Sample:
-    """The values of a head, near and at far queries, and what of the score they depend on; `edges`
-    are further distances."""
-    nothing = np.zeros(1)
-    q, k = queries[:, None], keys[None, :]
-    values, kind = call(f, order, how, h, q, k, nothing)
-    size = len(keys)
-    sample = _of_rows(_of_matrix(queries, values.reshape(-1, *values.shape[-2:])), how, kind)
-    apart = np.array([d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1])
-    apart = np.unique([*apart, *FAR])
-    at = FAR[size <= FAR][:, None]
-    keys_of = at - apart[None, :]
+    """With the values at far queries, and of the farthest at far distances and at `edges`."""
+    at, apart = _far_positions(size)
 
     def back(distances: np.ndarray) -> np.ndarray:
         """The farthest query's values, shape (heads, distances)."""
-        values = call(f, order, how, h, FAR[-1:, None], FAR[-1] - distances[None, :], nothing)[0]
+        values = ask(FAR[-1:, None], FAR[-1] - distances[None, :], NO_SCORE)[0]
         return values.reshape(-1, len(distances))
 
     try:
-        far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
+        far = ask(at, np.maximum(at - apart, 0), NO_SCORE)[0]
         distances = np.unique([*FAR, size - 1, *(d for d in edges if d >= size)])
         distances, beyond = _between(
             distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0]
         )
-        rows = [
-            QueryRow(int(q), apart[apart <= q], one[:, apart <= q])
-            for q, one in zip(
-                at[:, 0], np.moveaxis(far.reshape(-1, *far.shape[-2:]), 1, 0), strict=True
-            )
-        ]
-        sample = replace(
-            sample,
-            distances=np.append(sample.distances, distances[1:]),
-            values=np.concatenate([sample.values, beyond[:, 1:]], axis=1),
-            rows=(*sample.rows, *rows),
-        )
     except (Unfit, InputError) as error:
-        sample = replace(sample, ends=f"beyond query {size - 1}, {error}")
-    if "s" in order:
-        rng = np.random.default_rng(0)
-        grids = [(q, k, values)]
-        with contextlib.suppress(Unfit, InputError):
-            keys_of = np.maximum(keys_of, 0)
-            grids.append((at, keys_of, call(f, order, how, h, at, keys_of, nothing)[0]))
-        content = _of_scores(partial(call, f, order, how, h), grids, rng)
-        sample = replace(sample, content=content)
-    return sample
+        return replace(near, ends=f"beyond query {size - 1}, {error}")
+    heads_last = np.moveaxis(far.reshape(-1, *far.shape[-2:]), 1, 0)
+    rows = [
+        QueryRow(int(q), apart[apart <= q], one[:, apart <= q])
+        for q, one in zip(at[:, 0], heads_last, strict=True)
+    ]
+    return replace(
+        near,
+        distances=np.append(near.distances, distances[1:]),
+        values=np.concatenate([near.values, beyond[:, 1:]], axis=1),
+        rows=(*near.rows, *rows),
+    )
 
 
-def _of_scores(
-    call: Callable[..., tuple[np.ndarray, str]],
-    grids: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
-    rng: np.random.Generator,
-) -> str:
+def _far_positions(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A column of queries beyond so many keys, and the distances that are asked there."""
+    near = [d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1]
+    return FAR[size <= FAR][:, None], np.unique([*near, *FAR])
+
+
+def _of_scores(ask: Ask, queries: np.ndarray, keys: np.ndarray) -> str:
     """What a function of scores does with them: it adds, scales, caps them, or none of these.
 
     Each is named only where its identity holds for random scores, at near and at far queries.
     """
+    rng = np.random.default_rng(0)
+    at, apart = _far_positions(len(keys))
+    q, k, back = queries[:, None], keys[None, :], np.maximum(at - apart, 0)
+    grids = [(q, k, ask(q, k, NO_SCORE)[0])]
+    with contextlib.suppress(Unfit, InputError):
+        grids.append((at, back, ask(at, back, NO_SCORE)[0]))
     near, most, caps, plain, linear = 0.0, 0.0, list[bool](), True, True
     for q, k, values in grids:
         zero = values.reshape(np.broadcast_shapes(q.shape, k.shape))
@@ -747,7 +747,7 @@ def _of_scores(
         base = np.where(seen, zero, 0)
         one, two = (rng.normal(size=zero.shape) for _ in range(2))
         a, b, both, large = (
-            np.where(seen, call(q, k, s)[0].reshape(zero.shape) - base, 0)
+            np.where(seen, ask(q, k, s)[0].reshape(zero.shape) - base, 0)
             for s in (one, two, one + two, 1000 * one)
         )
         slack = 1e-4 * (1 + np.abs(base) + np.abs(a) + np.abs(b))

@@ -645,7 +645,7 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
             expr = Parser(conditions.reprinted(text) if printed else text, domains).formula()
     except (Undecided, Unreachable) as why:
         raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
-    if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN):
+    if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN, S.ComplexInfinity):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
     names = sorted(s.name for s in expr.free_symbols if s != n)
     given = {s.name for s in expr.free_symbols}

@@ -154,8 +154,6 @@ def power_of(base: Ball, exponent: Ball) -> Ball:
         size = power_of(-base, exponent)
         return -size if int(exponent.p) % 2 else size
     if not base > 0:
-        if isinstance(exponent, fmpq) and exponent > 0 and base >= 0:
-            return finite(base ** arb(exponent))
         settled = base < 0 and isinstance(exponent, fmpq)
         raise (NoValue if settled else Undefined)("a real power of a number that is not positive")
     if isinstance(exponent, fmpq) and exponent.q == 2:

@@ -4,13 +4,17 @@ What the prover says of them is checked by `make formal` and `make formal-random
 """
 
 import dataclasses
+import itertools
 import json
+import math
 import random
 import re
 from collections import Counter
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 
+import mpmath
 import pytest
 import sympy
 from formal.certified import FOLDER, certified
@@ -20,6 +24,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
+from farfield.theory.certificates.constants import _in_parts
 from farfield.theory.certificates.source import statement
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.functions.nodes import n
@@ -99,7 +104,7 @@ def structure(source):
         assert set(cases) == set(re.findall(r"apply (case_\d+)", part))
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, pytest.param(40, marks=pytest.mark.slow)])
 def test_random_formulas_are_certified_as_they_were_decided(altered, count):
     cases = [altered.certified(*given) for given in altered.formulas(count, seed=7)]
     decided = [c for c in cases if c.result is not None]
@@ -151,6 +156,88 @@ def test_an_altered_file_is_not_what_its_words_give(altered, kind):
                 made += 1
                 assert regenerated(other)[1] == source
     assert made >= 2
+
+
+# -- bounds of constants --------------------------------------------------------------------------
+
+BOUNDED = {  # formula -> the constants whose bounds it needs
+    "-n*(log(2)-1/2)": "ln 2",
+    "-n*(log(3)-1.0986)": "ln 3",
+    "-n*(exp(1/2)-1)": "exp (1 / 2)",
+    "-n*(exp(4)-54.5)": "exp 4",
+    "n*(e-3)": "exp 1",
+    "-n*(sqrt(2)-1.41421356237)": "Rpower 2 (1 / 2)",
+    "-n*(3^(2/3)-2)": "Rpower 3 (2 / 3)",
+    "-n/log(2)+n": "ln 2, / ln 2",
+    "-n*(1/log(1.5)-2)": "ln 2, ln 3, / (- ln 2 + ln 3)",
+    "-n/(sqrt(2)+sqrt(3))-n": "Rpower 2 (1 / 2), Rpower 3 (1 / 2), "
+    "/ (Rpower 2 (1 / 2) + Rpower 3 (1 / 2))",
+    "-n*(1/pi-0.2)": "/ PI",
+    "-n*(log(2)-0.69314718)": "",  # too close for what the prover's tactics enclose
+    "-n*(1/log(3)-0.9102)": "",
+    "-n*(1/log(3)-0.910239)": "",
+    "-n/log(1.001)": "",
+    "-n/(1+log(2)*log(3))+n": "",
+}
+
+
+def value(constant, names):
+    """A constant of a certificate in Python, with values for its logarithms and powers."""
+    text = constant.removeprefix("/ ")
+    for name in sorted(names, key=len, reverse=True):
+        text = text.replace(name, f"({names[name]!r})")
+    shown = eval(text, {"PI": math.pi, "Fraction": Fraction})
+    return 1 / shown if constant.startswith("/ ") else shown
+
+
+@pytest.mark.parametrize("formula", BOUNDED)
+def test_bounds_of_constants_hold_and_those_of_inverses_follow(formula):
+    needed = [each for each in BOUNDED[formula].split(", ") if each]
+    if not needed:
+        with pytest.raises(InputError, match="is not enclosed closely enough"):
+            check_convergence(formula).certificate()
+        return
+    source = check_convergence(formula).certificate().source
+    found = re.findall(r"assert \((\S+ / \d+) < (.*) < (\d+ / \d+)\) by between", source)
+    assert sorted(name for _, name, _ in found) == sorted(needed)
+    bounds = {name: [Fraction(end.replace(" ", "")) for end in (a, b)] for a, name, b in found}
+    exact = {name: python(name) for name in bounds if not name.startswith("/ ")}
+    for name, (low, high) in bounds.items():
+        assert low < value(name, exact) < high
+        if name.startswith("/ ") and "PI" not in name:  # each corner of what is known of its parts
+            for ends in itertools.product(*(bounds[inner] for inner in exact)):
+                assert low < value(name, dict(zip(exact, ends, strict=True))) < high
+
+
+def python(name):
+    """The value of a logarithm, an exponential or a power of a certificate."""
+    kind, *rest = name.split(" ", 1)
+    if kind == "Rpower":
+        base, _, exponent = rest[0].partition(" ")
+        return int(base) ** float(Fraction(exponent[1:-1].replace(" ", "")))
+    inner = Fraction(rest[0].strip("()").replace(" ", ""))
+    return (math.log if kind == "ln" else math.exp)(inner)
+
+
+def test_the_digits_that_the_tactic_finds_are_those_of_its_cubic():
+    """e^y with y = x/64, by 1 + y + y^2/2 + y^3/6 and six squarings: how far it is from e^x."""
+    draw = random.Random(0)
+    for x in [Fraction(draw.randrange(10, 1500), 1000) for _ in range(120)] + [5, 20, 63]:
+        exponent = sympy.Rational(str(x))
+        argument = sympy.Rational(str(sympy.exp(exponent).n(30)))
+        with mpmath.workdps(60):
+            y = mpmath.mpf(x.numerator) / x.denominator / 64
+            error = mpmath.exp(64 * y) - (1 + y + y**2 / 2 + y**3 / 6) ** 64
+            slack = mpmath.exp(2 * y)
+            for k in range(10):
+                for constant, missed in (
+                    (sympy.exp(exponent), error),
+                    (sympy.log(argument), error / mpmath.exp(64 * y)),
+                ):
+                    found, most = _in_parts(constant, k), mpmath.mpf(10) ** -k
+                    assert missed < most if found else missed * slack > most
+    refused = (sympy.exp(-1), sympy.exp(64), sympy.log(sympy.Rational(1, 2)), sympy.exp(sympy.pi))
+    assert not any(_in_parts(c, 0) for c in refused)
 
 
 # -- wrong verdicts -------------------------------------------------------------------------------

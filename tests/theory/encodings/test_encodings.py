@@ -2,6 +2,7 @@
 
 import math
 import random
+from fractions import Fraction
 from importlib.resources import files
 
 import numpy as np
@@ -157,16 +158,20 @@ def test_smoothed_sandwich_scales_with_the_head():
 
 
 @pytest.mark.parametrize("dialect", ["code", "printed"])
-def test_surrogates_are_the_sums_of_rotations(dialect):
-    d, gamma = 16, 0.4
+@pytest.mark.parametrize(
+    "options", [{}, {"d": 6, "gamma": 0, "base": 7, "theta": 90}, {"d": 2, "gamma": "3/2"}]
+)
+def test_surrogates_are_the_sums_of_rotations(dialect, options):
+    kept = {"d": 64, "gamma": "2/5", "base": 512, "theta": 10000} | options
+    d, gamma, base, theta = (float(Fraction(kept[k])) for k in ("d", "gamma", "base", "theta"))
     i = np.arange(d // 2 + (dialect == "printed"))
-    theta = 10000.0 ** (-2 * i / d)
     zeta = (i / (d / 2) + gamma) / (1 + gamma)
-    waves = np.cos(np.outer(AT, theta))
-    rope = encoding("rope_surrogate", dialect=dialect, d=d).bias(AT)[0]
-    xpos = encoding("xpos_surrogate", dialect=dialect, d=d).bias(AT)[0]
+    waves = np.cos(np.outer(AT, theta ** (-2 * i / d)))
+    of_rope = {k: v for k, v in options.items() if k in ("d", "theta")}
+    rope = encoding("rope_surrogate", dialect=dialect, **of_rope).bias(AT)[0]
+    xpos = encoding("xpos_surrogate", dialect=dialect, **options).bias(AT)[0]
     assert rope == pytest.approx(waves.sum(1), abs=1e-11)
-    assert xpos == pytest.approx((waves * zeta ** (AT[:, None] / 512)).sum(1), abs=1e-11)
+    assert xpos == pytest.approx((waves * zeta ** (AT[:, None] / base)).sum(1), abs=1e-11)
     assert (zeta[-1] == 1) == (dialect == "printed")
 
 
@@ -232,9 +237,17 @@ def test_a_users_formula_is_an_encoding():
         (["kerple_log"], {"r1": "x"}, "not a rational number"),
         (["window"], {"w": 0}, "outside its domain"),
         (["sandwich"], {"d_bar": 7}, "even"),
+        (["sandwich"], {"d_bar": 4098}, "from 2 to 4096"),
+        (["sandwich"], {"heads": 8, "d_model": 7, "dialect": "code"}, "to 4096"),
+        (["rope_surrogate"], {"d": 5}, "even"),
+        (["xpos_surrogate"], {"d": 4098}, "from 2 to 4096"),
+        (["xpos_surrogate"], {"gamma": "-1/10"}, "gamma must be >= 0"),
+        (["xpos_surrogate"], {"base": 0}, "base > 0"),
         (["sandwich"], {"d_bar": 64, "dialect": "code"}, "d_bar needs"),
         (["t5"], {"buckets": 7}, "even number"),
-        (["t5"], {"max_distance": 4}, "greater than half"),
+        (["t5"], {"max_distance": 16}, "greater than half"),
+        (["t5"], {"buckets": 514, "max_distance": 300}, "up to 512"),
+        (["t5"], {"max_distance": 10**6 + 1}, "at most 10.6"),
         (["rope"], {"d": 64}, "no parameters"),
         (["rope"], {"bca": 0}, "bca .0. is out of range"),
         (["-log(1+n)"], {"dialect": "code"}, "no dialect"),

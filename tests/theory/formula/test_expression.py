@@ -215,6 +215,9 @@ BAD = {
     "-oo": "infinite",
     "oo-oo+n": "undefined",
     "sin(oo)*n": "infinity",
+    **dict.fromkeys(
+        ("(i-j)/(i-j-|i-j|)", "log(|i-j|-(i-j))*(i-j-|i-j|)"), "infinite or undefined for all n"
+    ),
     "n 2": r"write \* for a product",
     "1/2n": r"may mean \(a/b\)\*c or a/\(b\*c\)",
     "log n^2": "may mean",

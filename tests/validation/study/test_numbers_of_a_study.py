@@ -12,7 +12,7 @@ from farfield.theory.encodings import encoding
 from farfield.validation.results import LAST
 from farfield.validation.study.place import PLACE_EPS, place
 from farfield.validation.study.prediction import predict
-from farfield.validation.study.study import Studied, Study, require_same
+from farfield.validation.study.study import Studied, Study
 
 SLOW = "-n/64"
 ROW, TRAINED = 100, 32
@@ -108,18 +108,3 @@ def test_a_place_counts_from_the_narrowest():
     row = [terminal(cell) for cell in shown.rows[names.index("mine")]]
     assert row == ["mine", mine.bias, "converges", *map(str, whole)]
     assert [terminal(shown.header[k]) for k in shown.numeric] == [f"TRF({x})" for x in PLACE_EPS]
-
-
-def test_a_folder_keeps_the_study_of_another_question_and_what_was_measured(tmp_path):
-    p = predict(encoding(SLOW), trained=16, tested=(64,))
-    settings = {"length": 16, "measure": {"lengths": (16, 64)}}
-    for measured, refused in (((), ()), (lines(1.5), (False,))):
-        Study((Studied(p).with_lines(measured),), settings, asked=(SLOW,)).save(tmp_path)
-        for train in (False, True):
-            if train in refused:
-                with pytest.raises(farfield.InputError, match="has measurements, which --train"):
-                    require_same(tmp_path, [encoding(SLOW)], train=train)
-            else:
-                require_same(tmp_path, [encoding(SLOW)], train=train)
-            with pytest.raises(farfield.InputError, match="is a study of -n/64; accepted"):
-                require_same(tmp_path, [encoding("-n/65")], train=train)
