@@ -89,6 +89,9 @@ def test_receptive_fields_are_the_certified_integers():
     where = {"encoding": "alibi", "row": None, "eps": Fraction(1, 10)}
     assert column(drawing, "tokens", **where, head=8) == [590]
     assert not column(drawing, "tokens", encoding="sandwich", row=None)  # diverges
+    shares = [float(f"{digit}e-{k}") for k in (1, 2, 3) for digit in (5, 3, 2, 1)]
+    eps = column(drawing, "eps", encoding="type1", row=1024)
+    assert [float(e) for e in eps] == shares and f"at {len(shares)} values" in drawing.made
     assert max(column(drawing, "tokens", encoding="sandwich", row=1024)) <= 1024
     for said in ("eps from", "means over heads", "row of 1024", "finite-row"):
         assert said in drawing.made

@@ -112,18 +112,6 @@ def test_a_verdict_has_a_colour_on_a_terminal_alone(monkeypatch):
     assert not in_colour()
 
 
-def test_a_study_is_not_lost_to_that_of_another_question(run, tmp_path):
-    place = ("--out", str(tmp_path / "page"))
-    assert run("study", "3", *place)[0] == 0
-    written = (tmp_path / "page" / "study.json").read_bytes()
-    code, _, err = run("study", "-n/2", *place)
-    assert code == 2 and "--replace" in err and err.count("\n") == 1
-    assert (tmp_path / "page" / "study.json").read_bytes() == written
-    assert run("study", "3", *place)[0] == 0
-    assert run("study", "-n/2", "--replace", *place)[0] == 0
-    assert json.loads((tmp_path / "page" / "study.json").read_text())["asked"] == ["-n/2"]
-
-
 def test_options_go_to_the_formulas_that_have_them(run):
     given = ("compare", "kerple-log", "-a*n", "alibi", "--head", "1", "--json")
     values = ("--set", "r1=6/5", "--set", "r2=1", "--set", "a=2")

@@ -82,6 +82,8 @@ SLIPS = {
     ("lint", "~nobody/x.py:f"): r"no file '~nobody/x.py'; accepted: a file of Python",
     ("erf", "abc", "--runs", "/nonexistent"): r"run 'abc' names no finished runs .*; there: none",
     ("audit", "meta-llama/Llama-3-8B"): r"download it first: hf download meta-llama/Llama-3-8B",
+    ("design", "a.py:f", "--trf", "64"): r"'a.py:f' is code, .*; accepted: a formula in n",
+    ("map", "a.py:f", "--a", "1:2"): r"'a.py:f' is code, .*; accepted: a formula in n",
     ("figures", "fig99"): r"figure 'fig99' is not known; the nearest of \d+: \w+",
     ("claims", "qin"): r"no claim 'qin'; the nearest of \d+: qin2024, ",
     ("papers", "fig66"): r"'fig66' is no paper, claim, figure, table or theorem; the nearest",

@@ -355,6 +355,20 @@ def test_each_head_is_asked_at_the_far_edges_of_all():
     assert inspection.seen.query == 2**20
 
 
+def test_scores_are_judged_once_a_head_also_where_its_edges_are_its_own():
+    judged = []
+
+    def windowed(score, b, h, q, k):
+        if np.any(np.asarray(score)):
+            judged.append(h)
+        return score + _windows(h, q, k)
+
+    inspection = inspect_bias(windowed, heads=2)
+    assert "window of 10000 keys" in inspection.family
+    each_way = 2 * 4  # four random scores, at near and at far queries
+    assert judged == 2 * ([0] * each_way + [1] * each_way)  # a second call shows the same
+
+
 def test_a_change_at_far_queries_alone_is_seen():
     def f(q, k):
         return -np.heaviside(q - k, 0) * (q - k) / np.where(np.heaviside(q - 30000, 0) > 0, 4, 8)
