@@ -1,5 +1,6 @@
 """The rows of the README and of the findings, counted again from the committed files."""
 
+import functools
 import shutil
 import sys
 import tomllib
@@ -22,14 +23,19 @@ sys.path.insert(0, str(ROOT / "experiments/findings"))
 import measures  # noqa: E402
 from page_rows import NEEDED, RECORDS, checked, findings, records  # noqa: E402
 
-FOUND = {finding.name: finding for finding in findings(ROOT)}
 WHOLE = {name: {**record, "pages": list(record["pages"])} for name, record in records().items()}
 
 
+@functools.cache
+def counted():
+    """The findings, counted once."""
+    return checked(ROOT)
+
+
 def test_every_row_is_on_its_pages_as_it_is_counted():
-    answer = checked(ROOT)
+    answer = counted()
     assert answer.missing == () and "ok as counted" not in answer.text()
-    assert f"{len(FOUND)} findings: {len(FOUND)} as counted" in answer.text()
+    assert f"{len(WHOLE)} findings: {len(WHOLE)} as counted" in answer.text()
 
 
 def test_every_row_of_the_tables_is_a_record():
@@ -38,7 +44,7 @@ def test_every_row_of_the_tables_is_a_record():
         text = (ROOT / page).read_text(encoding="utf-8")
         begin = text.index("## What was found") if page == "README.md" else 0
         rows = [line for line in text[begin:].splitlines() if line.startswith("| ")]
-        known = [f.row for f in FOUND.values() if page in f.pages]
+        known = [f.row for f in counted().findings if page in f.pages]
         heads = [row for row in rows if not any(row.startswith(own) for own in known)]
         assert all("null" in row for row in heads), heads
         assert len(rows) - len(heads) == len(known)
@@ -46,7 +52,7 @@ def test_every_row_of_the_tables_is_a_record():
 
 def copy(tmp_path):
     """The pages and files that the rows stand on and are counted from."""
-    for name in ("README.md", "docs/findings.md", *{f.file for f in FOUND.values()}):
+    for name in ("README.md", "docs/findings.md", *{record["file"] for record in WHOLE.values()}):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)

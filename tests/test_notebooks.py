@@ -26,7 +26,13 @@ def shown(source, names):
     )
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * ("figure" in path.stem))
+        for path in NOTEBOOKS
+    ],
+)
 def test_each_cell_runs_and_shows_its_answer(path, tmp_path, monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)

@@ -37,7 +37,6 @@ def study(
     out: str | None = None,
     page: bool = False,
     opened: Opened = False,
-    over: Annotated[bool, Parameter(name="--replace")] = False,
     output: Output = Output(),
 ) -> int:
     """Everything farfield can say about a bias; --page writes it, --train measures it too.
@@ -55,10 +54,9 @@ def study(
         page: write a page with everything; so do --out, --open and --train.
         opened: open the page in a browser.
         out: folder of the page; named after the formula and its options if not given.
-        over: overwrite an existing page.
     """
     from farfield.validation.json_files import writable_folder
-    from farfield.validation.study.study import BASELINES, require_same
+    from farfield.validation.study.study import BASELINES
     from farfield.validation.study.study import study as examine
 
     refuse(
@@ -72,8 +70,6 @@ def study(
     folder = Path(out or f"out/study/{folder_name(tuple(names), subject)}")
     if wanted := page or opened or train or out is not None:
         writable_folder(folder)
-        if not over:
-            require_same(folder, subjects, train=train)
     after = "\n--page writes a page with everything, --proof prints it"
     with subject.within_budget():
         with progress("study") as step:

@@ -11,7 +11,10 @@ from farfield.help import EXAMPLES
 
 LINES = [re.sub("  .*", "", line) for verb in VERBS for line in EXAMPLES[verb]]
 
-DEAR = r"^demo|64k|nope|--train |^figures$|^papers$|^claims$|--model|\^b|^(measure|erf|perplexity)"
+DEAR = (
+    r"^demo|64k|nope|--train |^figures$|^papers$|^claims |^claims$|--model|\^b|fig6|sandwich|zsh"
+    r"|^train|--what trf|^(measure|erf|perplexity)"
+)
 """Examples that train, read or decide for long: they run with the slow tests."""
 
 CODES = {"sweep plan.toml --engine ray --address auto": 2}

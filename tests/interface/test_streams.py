@@ -8,6 +8,7 @@ import pytest
 FULL = "farfield: standard output cannot be written: No space left on device"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "verb, streams, code, told",
     [
@@ -25,6 +26,7 @@ def test_streams_that_take_nothing(verb, streams, code, told):
     assert (run.returncode, run.stdout, run.stderr.strip()) == (code, "", told)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("verb", ["check -- -n", "check --help", "--help"])
 def test_a_reader_that_has_enough_ends_it_in_silence(verb):
     line = f"set -o pipefail; {sys.executable} -m farfield {verb} | head -c 0"

@@ -333,10 +333,10 @@ def held(seeds, depth, kinds, *, third=False):
     return unknown / (known + unknown), reasons
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("first", range(0, 300, 30))
 def test_answers_about_random_formulas_agree(first):
-    share, _ = held(range(first, first + 100), 1, CLOSED, third=True)
+    share, _ = held(range(first, first + 30), 1, CLOSED, third=True)
     assert share <= UNKNOWN
 
 
@@ -345,19 +345,17 @@ def test_answers_about_formulas_of_formulas_agree(seed):
     held([seed], 2, ALL)
 
 
-@pytest.mark.timeout(3600)
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1_000, 5_000, 250))
+@pytest.mark.parametrize("first", range(1_000, 5_000, 100))
 def test_answers_about_many_random_formulas_agree(first):
-    share, _ = held(range(first, first + 250), 1, CLOSED)
+    share, _ = held(range(first, first + 100), 1, CLOSED)
     assert share <= UNKNOWN
 
 
-@pytest.mark.timeout(3600)
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(5_000, 6_000, 100))
+@pytest.mark.parametrize("first", range(5_000, 6_000, 50))
 def test_answers_about_many_formulas_of_formulas_agree(first):
-    share, _ = held(range(first, first + 100), 2, ALL)
+    share, _ = held(range(first, first + 50), 2, ALL)
     assert share <= UNKNOWN
 
 

@@ -41,7 +41,11 @@ def test_crossovers(a, b, lighter, crossover, index):
 
 
 @pytest.mark.parametrize(
-    "a, b, slope", [("-60*log(1+n)", "-n/4000", 4000), ("-3/10*n^(4/5)", "-n/64", 64)]
+    "a, b, slope",
+    [
+        ("-60*log(1+n)", "-n/4000", 4000),
+        pytest.param("-3/10*n^(4/5)", "-n/64", 64, marks=pytest.mark.slow),
+    ],
 )
 def test_a_crossover_below_all_floats_is_its_logarithm(a, b, slope):
     found = compare_tails(a, b)

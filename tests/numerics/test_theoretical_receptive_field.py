@@ -274,7 +274,7 @@ SHARE = st.fractions(min_value="1/10000000", max_value="99/100", max_denominator
 
 
 @given(a=SOME, b=SOME, eps=st.tuples(SHARE, SHARE), family=st.sampled_from(FAMILIES))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
     text = family.format(a=a, b=b)
     results = theoretical_receptive_field(text, sorted(eps))

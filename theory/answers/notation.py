@@ -465,7 +465,15 @@ def expression_latex(e: object) -> str:
     return printed
 
 
-_ESCAPED = {c: rf"\{c}" for c in "%#&_${}"} | {"^": r"\^{}", "~": r"\~{}", "…": r"\ldots{}"}
+_ESCAPED = {
+    **{c: rf"\{c}" for c in "%#&_${}"},
+    **{"^": r"\^{}", "~": r"\~{}", "<": "$<$", ">": "$>$", "√": r"$\surd$"},
+    **{sign: f"${tex}$" for sign, tex in (_SIGNS | _GREEK).values() if not sign.isascii()},
+    **{chr(sign): rf"\textsuperscript{{{chr(c)}}}" for c, sign in SUPERSCRIPT.items()},
+    **{chr(sign): rf"\textsubscript{{{chr(c)}}}" for c, sign in _SUBSCRIPT.items()},
+    **{"·": r"$\cdot$", "…": r"\ldots{}"},
+}
+"""What LaTeX reads otherwise, or not at all: the signs of formulas that are written as text too."""
 
 
 _ESCAPED_MATH = {c: rf"\{c}" for c in "%#&${}"}

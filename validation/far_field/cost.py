@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from farfield.validation.far_field.model_on_text import ModelOnText
-from farfield.validation.far_field.recall import BLOCK, MOST, part_of
+from farfield.validation.far_field.recall import BLOCK, MOST, part_of, roomy
 from farfield.validation.models import speed
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.repairs import Repair
@@ -22,6 +22,12 @@ def real(work: Work, repair: Repair, to: int) -> float:
     """Seconds of a real row under a change."""
     n = min(repair.cut or to, to)
     return work.of(n, n * min(n, repair.keys(to)) / (1 if repair.window else 2))
+
+
+def further(work: Work, row: int, to: int) -> float:
+    """Seconds of a further end of a real row, 0 where there is no room for one."""
+    size = 3 * BLOCK // 2 if roomy(row, to) else 0
+    return work.of(size, size * to)
 
 
 def probed(work: Work, row: int) -> float:

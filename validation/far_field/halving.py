@@ -17,7 +17,7 @@ from farfield.validation.far_field import cost
 from farfield.validation.far_field.advice import BUDGET, Mended, rank
 from farfield.validation.far_field.gap_probe import mean_and_half
 from farfield.validation.far_field.model_on_text import ModelOnText
-from farfield.validation.far_field.readings import RowReading, RowReadings, Way
+from farfield.validation.far_field.readings import ENDS, RowReading, RowReadings, Way
 from farfield.validation.models.cache import Serving, row_cache
 from farfield.validation.models.opened import available
 from farfield.validation.models.repairs import Repair, recipe
@@ -95,11 +95,12 @@ def reading_plan(
     way = Way.REAL if measure else Way.PROBE if quick else Way.FAR
     one, rows, first = real if measure else foreseen, len(subject.groups), FEW
     base = cost.real(work, Repair(cut=subject.outline.trained), to) if measure else one
+    ends = (ENDS - 1) * cost.further(work, subject.length, to) if measure else 0.0
     before = probes * work.of(subject.length, subject.length**2 / 2) if measure else 0.0
 
     def lasts(rows: int, first: int) -> float:
         each = _MORE * one * (first + ROUNDS - 1) + ROUNDS * base
-        return before + each * rows / ROUNDS
+        return before + each * rows / ROUNDS + 2 * (rows - 1) * ends
 
     if measure and subject.turns():
         plans = itertools.product((12, 9, 6, 3), range(WIDE, FEW - 1, -1))

@@ -48,7 +48,7 @@ from farfield.validation.far_field.model_on_text import (
     reach_of,
     subject_of,
 )
-from farfield.validation.far_field.readings import RowReadings, Way
+from farfield.validation.far_field.readings import ENDS, RowReadings, Way
 from farfield.validation.far_field.recall import needles_of
 from farfield.validation.far_field.rotary import Paste, pastes, settings_of
 from farfield.validation.json_files import Book, writable_folder
@@ -306,7 +306,7 @@ def mend(
     plan = reading_plan(subject, far, timed(subject), measure, quick, minutes, probes)
     progress(subject.first(plan.text), 0, 0)
     kind = next(subject.live.parameters()).dtype
-    asks = str((far, subject.settings, subject.bos, told, kind)).encode()
+    asks = str((far, subject.settings, subject.bos, told, kind, ENDS)).encode()
     kept = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
     readings = RowReadings(subject, far, plan.way, Book(kept), tuple(told))
     search = Halving(readings, plan, progress)

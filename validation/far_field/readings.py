@@ -23,12 +23,16 @@ from farfield.validation.far_field.long_rows import Stages
 from farfield.validation.far_field.model_on_text import ModelOnText
 from farfield.validation.far_field.recall import (
     BLOCK,
+    KINDS,
     MOST,
     NeedleRow,
     Told,
     distances,
+    drawn,
     needle_row,
+    part_of,
     recalled,
+    roomy,
 )
 from farfield.validation.far_field.rotary import applied
 from farfield.validation.json_files import Book
@@ -36,6 +40,9 @@ from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.repairs import Repair, Repaired
 
 TARGETS = 256  # of a real row
+ENDS = 2
+"""Of real rows but the first, each of which asks for as many needles."""
+_APART = 48  # tokens from one needle of a real row to the next at least
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -126,18 +133,25 @@ class RowReadings:
         return self.rows[row]
 
     def _needle_row(self, row: int) -> NeedleRow:
-        block, most = min(self.subject.length, BLOCK), MOST
+        block, most, ends, part = min(self.subject.length, BLOCK), MOST, 1, None
         encode = self.subject.encode if block == BLOCK else None  # else no room for words
-        if self.way is Way.REAL and block == BLOCK and self.to >= 8 * BLOCK:
+        if self.way is Way.REAL and roomy(block, self.to):
             block, most = 2 * block, 2 * most  # needles of a row that is read whole cost nothing
+            ends = 1 if row == 0 else ENDS  # all settings are read on the first row
         if encode is not None:
-            text = [f"{n.question} {n.answer}" for n in self.told] or ["The code of Alice is 1234."]
-            most = min(most, 3 * block // (4 * max(len(encode(x)) + 1 for x in text)))
+            told = self.told or drawn(len(KINDS), 0)
+            asks = max(len(encode(f"{n.question} {n.answer}")) + 1 for n in told)
+            most = min(most, 3 * block // (4 * asks))
+            if block > BLOCK:
+                stands = max(len(encode(f"\n{n.context}\n")) for n in told)
+                part = min(part_of(block), max(_APART, 2 * stands))
+        most *= ends
+        if encode is not None:
             most = min(most, len(self.told) or most)
         text = torch.from_numpy(self.subject.text.astype(np.int64))
-        places = distances(block, self.to, self.trained, most)
+        places = distances(block, self.to, self.trained, most, part)
         begin = begins(len(text) - self.to, row)
-        return needle_row(encode, text[begin:], self.to, places, row, block, self.told)
+        return needle_row(encode, text[begin:], self.to, places, row, block, self.told, ends, part)
 
     @contextmanager
     def _changed(self, repair: Repair) -> Iterator[Repaired]:

@@ -2,7 +2,9 @@
 
 Sentences stand at some distances before the end of a row, and the end asks for each. The first
 block of the row, a part around each needle and the last block are read, at their true positions.
-What lies between is far keys, or nothing. Of a real row every token is read.
+What lies between is far keys, or nothing. Of a real row every token is read. It may have several
+ends at the same positions, none of which sees another: a further end asks for as many needles again
+at a tenth of the cost of a row.
 
 A model with a tokenizer is asked questions in words. Another one is asked to say a *sequence* of
 random tokens of the text again, from its first half.
@@ -47,6 +49,14 @@ _NAMES = (
     "Peter",
     "Nancy",
     "Henry",
+    "Clara",
+    "Simon",
+    "Emma",
+    "George",
+    "Julia",
+    "Martin",
+    "Sophie",
+    "Daniel",
 )
 _CITIES = (
     "Paris",
@@ -123,7 +133,7 @@ class Needle(NamedTuple):
     Fields:
         kind: one of `KINDS`, `file`, or `sequence`.
         distance: tokens from its first one to the end of the row.
-        answer: places of the targets that are asked for.
+        answer: places of the targets that are asked for, among the tokens of its row.
         chance: log probability of the answer for who knows the answers that there are.
     """
 
@@ -137,16 +147,28 @@ class NeedleRow(NamedTuple):
     """A row with needles.
 
     Fields:
-        tokens: shape (length + 1,).
-        needles: in the order of their questions.
+        tokens: shape (length + 1,), or with further ends before the last one (length + (ends - 1)
+            size + 1,).
+        needles: by distance.
         block: tokens of its first and its last block.
+        length: tokens of the row with one of its ends.
+        size: tokens of an end.
         row: its number.
     """
 
     tokens: Tensor
     needles: tuple[Needle, ...]
     block: int
+    length: int
+    size: int
     row: int = 0
+
+    @property
+    def positions(self) -> Tensor:
+        """Of its tokens but the last."""
+        end = torch.arange(self.length - self.size, self.length)
+        ends = (len(self.tokens) - 1 - self.length) // self.size
+        return torch.cat([torch.arange(self.length), end.repeat(ends)])
 
     @property
     def asks(self) -> int:
@@ -156,7 +178,7 @@ class NeedleRow(NamedTuple):
     def places(self, begin: int = 0) -> Tensor:
         """The first block of the row that begins at a place, a part around each needle in it, and
         the last block."""
-        length, part = len(self.tokens) - 1, part_of(self.block)
+        length, part = self.length, part_of(self.block)
         kept = {*range(begin, begin + self.block), *range(length - self.block, length)}
         for needle in self.needles:
             at = length - needle.distance - part // 4
@@ -164,19 +186,27 @@ class NeedleRow(NamedTuple):
         return torch.tensor(sorted(kept))
 
 
+def roomy(length: int, to: int) -> bool:
+    """Whether a real row of `to` tokens has room for larger ends, and for several of them, in a
+    search whose short rows have this length."""
+    return length >= BLOCK and to >= 8 * BLOCK
+
+
 def part_of(block: int) -> int:
     """Tokens that are read around a needle."""
     return max(min(block, BLOCK) // 4, 4 * _SEQUENCE)
 
 
-def distances(block: int, length: int, trained: int, most: int = MOST) -> list[int]:
+def distances(
+    block: int, length: int, trained: int, most: int = MOST, part: int | None = None
+) -> list[int]:
     """Where needles stand: a quarter of them near, the others to the training length and beyond in
-    equal numbers, no nearer than the last block.
+    equal numbers, no nearer than the last block, and `part` tokens apart or more.
 
     >>> distances(512, 16384, 8192, 6), distances(64, 1024, 256, 8)
     ([896, 1664, 3584, 6656, 10240, 14208], [96, 160, 224, 384, 640, 880])
     """
-    part, found = part_of(block), list[int]()
+    part, found = part or part_of(block), list[int]()
     near = bands(trained, length)
     for band, share in zip(near, (2, 3, 3)[-len(near) :], strict=True):
         low, high = max(band.low, block), min(band.high, length - part)
@@ -194,6 +224,8 @@ def needle_row(
     seed: int = 0,
     block: int = BLOCK,
     told: Sequence[Told] = (),
+    ends: int = 1,
+    part: int | None = None,
 ) -> NeedleRow:
     """A row of a text with needles at some distances before its end.
 
@@ -205,11 +237,14 @@ def needle_row(
         seed: of names, answers and kinds, which go round; the number of the row.
         block: tokens of the first and of the last block.
         told: the needles, some of which are drawn; none given takes those of `KINDS`.
+        ends: of the row, each of which asks for its share of the needles.
+        part: tokens from one needle to the next at least; those that are read around it if not
+            given.
 
     Raises:
         InputError: more needles than the end can ask for; distances that overlap.
     """
-    steps, part = sorted([*distances, length]), part_of(block)
+    steps, part = sorted([*distances, length]), part or part_of(block)
     apart = min((b - a for a, b in itertools.pairwise(steps)), default=0)
     refuse(
         not distances or steps[0] < block or apart < part,
@@ -222,25 +257,30 @@ def needle_row(
         asked = [_encoded(encode, needle) for needle in chosen]
     else:
         asked = _random(text, distances, seed)
-    size = len(start) + sum(len(a.question) + len(a.answer) + len(stop) for a in asked)
-    longest = max(len(a.context) for a in asked)
+    order = draw.sample(range(count), count)  # questions come in an order of their own
+    groups = [order[k::ends] for k in range(ends)]
+    sizes = [sum(map(_asks, (asked[k] for k in some))) + len(some) * len(stop) for some in groups]
+    size = len(start) + max(sizes)
+    longest = max(len(needle.context) for needle in asked)
     refuse(
         size > block or longest > 3 * part // 4,
-        f"{len(asked)} questions take {size} tokens and a needle {longest}; accepted: questions of "
-        f"up to {block} and needles of up to {3 * part // 4}",
+        f"{len(groups[0])} questions take {size} tokens and a needle {longest}; accepted: "
+        f"questions of up to {block} and needles of up to {3 * part // 4}",
     )
-    tokens = text.repeat(-(-length // len(text)))[: length - size].tolist()
-    tokens, needles = [*tokens, *start], []
+    known = text.repeat(-(-length // len(text)))[:length].tolist()
+    tokens, needles = known[: length - size], list[Needle]()
+    for some, used in zip(groups, sizes, strict=True):
+        tokens += [*known[length - size : length - used - len(start)], *start]
+        for k in some:
+            at, needle = len(tokens) + len(asked[k].question), asked[k]
+            tokens += [*needle.question, *needle.answer, *stop]
+            end = at + len(needle.answer)
+            needles.append(Needle(needle.kind, distances[k], range(at, end), needle.chance))
     for distance, needle in zip(distances, asked, strict=True):
         begin = length - distance
         tokens[begin : begin + len(needle.context)] = needle.context
-    for k in draw.sample(range(count), count):  # questions come in an order of their own
-        at, needle = len(tokens) + len(asked[k].question), asked[k]
-        tokens += [*needle.question, *needle.answer, *stop]
-        end = at + len(needle.answer)
-        needles.append(Needle(needle.kind, distances[k], range(at, end), needle.chance))
     needles.sort(key=lambda needle: needle.distance)
-    return NeedleRow(torch.tensor([*tokens, 0]), tuple(needles), block, seed)
+    return NeedleRow(torch.tensor([*tokens, 0]), tuple(needles), block, length, size, seed)
 
 
 class _Encoded(NamedTuple):
@@ -326,6 +366,11 @@ def _encoded(encode: Encode, told: Told) -> _Encoded:
     )
 
 
+def _asks(needle: _Encoded) -> int:
+    """Tokens of a question and its answer."""
+    return len(needle.question) + len(needle.answer)
+
+
 def _random(text: Tensor, distances: Sequence[int], seed: int) -> list[_Encoded]:
     """Sequences of tokens of the text."""
     draws = torch.Generator().manual_seed(seed)
@@ -354,13 +399,13 @@ def recalled(
         The loss of these targets in nats, and one entry a needle. A needle that is cut off is asked
         for all the same.
     """
-    length = len(row.tokens) - 1
-    begin = length - min(cut or length, length)
-    places = torch.arange(begin, length) if whole else row.places(begin)
+    begin = row.length - min(cut or row.length, row.length)
+    places = torch.arange(begin, len(row.tokens) - 1) if whole else row.places(begin)
     answers = [place for needle in row.needles for place in needle.answer]
     targets = torch.tensor([*range(row.asks - last, row.asks), *answers])
     asked = torch.searchsorted(places, targets - 1)
-    scores = read(row.tokens[places][None], places - begin, asked)[0].double().log_softmax(-1).cpu()
+    positions = row.positions[places] - begin
+    scores = read(row.tokens[places][None], positions, asked)[0].double().log_softmax(-1).cpu()
     logs, right = scores.gather(-1, row.tokens[targets, None])[:, 0], scores.argmax(-1)
     hits, sizes = right == row.tokens[targets], [len(n.answer) for n in row.needles]
     each = zip(row.needles, logs[last:].split(sizes), hits[last:].split(sizes), strict=True)

@@ -6,9 +6,8 @@ token*: every target is predicted from exactly as many tokens as the length says
 *Sliding window*: a window of the length moves by a stride, and the tokens new in it are scored.
 
 The *attention* receptive field asks, row by row, how many of the nearest keys hold all but `eps` of
-the attention; beside it stands the theoretical field of the bias alone on the same row, with bounds
-that hold for every model. The *gradient* one asks how much of the text the last prediction depends
-on, through all layers.
+the attention. Beside it stands the theoretical field of the bias alone on the same row. The
+*gradient* one asks how much of the text the last prediction depends on, through all layers.
 
 Memory is linear in the length: one row at a time if need be, scores of the vocabulary for a part of
 its positions, sampled queries a few heads at a time.
@@ -31,14 +30,13 @@ from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.attention import bias_of_pairs, flushed
 from farfield.validation.harness.data import NOT_ASKED, InductionRows, OwnRows, samples
-from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
+from farfield.validation.harness.model import Layer, Prepared, Transformer
 
 TOKENS = 8_192  # a forward pass, unless one row has more
 PASS = 1 << 25  # scores of a forward pass, unless one row has more
 SCORES = 1 << 22  # scores held at a time, where the model gives them for a part of its positions
 NATS = 300  # beyond every model that has learned anything
 NORMAL = 1.959964  # two-sided 95 %
-SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
 RESAMPLES = 1000
 
 
@@ -257,17 +255,11 @@ class AttentionField(NamedTuple):
         erf: mean over segments and rows, then heads, then layers.
         trf: of the bias alone on the same rows, averaged in the same way; NaN where a module of the
             user's own gives a bias of more than the distance in these rows.
-        checks, violations: comparisons with the bounds, three a row, and how many failed. With
-            `lam` the range of the content logits of a row, `TRF(eps e^lam) <= ERF(eps) <=
-            TRF(eps e^-lam)`; by Jensen's inequality `ERF(eps) <= TRF(eps e^-g)`, `g` the largest
-            logit less the mean weighted by `exp(bias)`.
     """
 
     eps: float
     erf: float
     trf: float
-    checks: int
-    violations: int
 
 
 def tail_sums(weights: Tensor) -> Tensor:
@@ -290,10 +282,9 @@ def field(tails: Tensor, log_eps: Tensor | float) -> Tensor:
     return ((tails >= threshold) & (tails > 0)).sum(-1)
 
 
-def _segment_by_segment(model: Transformer, rows: np.ndarray, mask: Mask, look: Attend) -> None:
-    """Show every layer to `look`, one segment at a time."""
-    for row in torch.from_numpy(rows[:, :-1]):
-        model.hidden(model.embed(row[None].to(model.device)), mask, attend=look)
+def second_half(length: int, rows: int) -> Tensor:
+    """So many rows of a segment at most, evenly spaced in its second half."""
+    return torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
 
 
 @flushed()
@@ -322,36 +313,24 @@ def attention_field(
         rows: query rows a head and segment, evenly spaced in the second half.
         mask: which keys a query sees.
     """
-    at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
+    at = second_half(length, rows)
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None]
-    layers: list[list[Tensor]] = []
+    layers: list[Tensor] = []  # shape (2, eps, heads, rows)
 
     def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
         prepared = given
         if isinstance(prepared.bias, nn.Module):
             table = table_of(prepared.bias, q[:1], k[:1], at.to(q.device))
             prepared = prepared if table is None else prepared._replace(bias=table)
-        step = max(1, SCORES // (len(at) * length))
-        heads = [range(h, min(h + step, q.shape[1])) for h in range(0, q.shape[1], step)]
-        parts = [_row_fields(q[0], k[0], prepared, at, list(some), log_eps) for some in heads]
-        layers.append([torch.cat(x, 1) for x in zip(*parts, strict=True)])
+        some = torch.arange(q.shape[1]).split(max(1, SCORES // (len(at) * length)))
+        parts = [_row_fields(q[0], k[0], prepared, at, heads.tolist(), log_eps) for heads in some]
+        layers.append(torch.cat(parts, 2))
         return layer.attend(q, k, v, given)
 
-    _segment_by_segment(model, samples(text, segments, length), mask, look)
-    erf, trf, failed = (
-        torch.stack(each).double().unflatten(0, (-1, len(model.layers)))
-        for each in zip(*layers, strict=True)
-    )  # (segment, layer, eps, head, row)
-    return [
-        AttentionField(
-            eps=eps,
-            erf=erf[:, :, at].mean().item(),
-            trf=trf[:, :, at].mean().item(),
-            checks=3 * erf[:, :, at].numel(),
-            violations=int(failed[:, :, at].sum()),
-        )
-        for at, eps in enumerate(thresholds)
-    ]
+    for row in torch.from_numpy(samples(text, segments, length)[:, :-1]):
+        model.hidden(model.embed(row[None].to(model.device)), mask, attend=look)
+    erf, trf = torch.stack(layers).mean((0, 3, 4)).tolist()
+    return [AttentionField(*each) for each in zip(thresholds, erf, trf, strict=True)]
 
 
 def table_of(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor) -> Tensor | None:
@@ -367,39 +346,33 @@ def table_of(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor) -> Tensor | None:
 
 def _row_fields(
     q: Tensor, k: Tensor, prepared: Prepared, at: Tensor, heads: list[int], log_eps: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Of sampled rows, shape (eps, heads, rows): measured, of the bias alone, failed bounds.
+) -> Tensor:
+    """Fields of sampled rows of some heads, measured and of the bias alone: float64, shape
+    (2, eps, heads, rows); NaN for a bias of more than the distance.
 
-    Of some heads of a layer, in float64 on the processor, nearest key first.
+    Rows are computed on the processor, nearest key first.
     """
-    assert isinstance(prepared.mask, Mask)
-    length, i = k.shape[-2], at.to(k.device)
-    j = torch.arange(length, device=k.device)
+    bias, mask = prepared.bias, prepared.mask
+    assert isinstance(mask, Mask)
+    i, j = at.to(k.device), torch.arange(k.shape[-2], device=k.device)
     scores = q[heads][:, i].double() @ k[heads].double().mT / math.sqrt(q.shape[-1])
-    if isinstance(prepared.bias, nn.Module):
-        added = bias_of_pairs(prepared.bias, q[None, :, i], k[None], i, j).double()[0]
+    table = torch.zeros(1, len(j))
+    if isinstance(bias, nn.Module):
+        added = bias_of_pairs(bias, q[None, :, i], k[None], i, j).double()[0]
         scores = scores + (added[heads] if len(added) > 1 else added)
-    keys = at[:, None] - torch.arange(length)
-    logits = scores.cpu().gather(-1, keys.clamp(min=0).expand(len(heads), -1, -1))
-    table = torch.zeros(1, length)
-    if isinstance(prepared.bias, Tensor):
-        table = prepared.bias[heads if len(prepared.bias) > 1 else [0]].cpu()
-    seen = (keys >= 0) & prepared.mask.sees(at[:, None], keys)
+    elif isinstance(bias, Tensor):
+        table = bias[heads if len(bias) > 1 else [0]].cpu()
+    keys = at[:, None] - torch.arange(len(j))
+    content = scores.cpu().gather(-1, keys.clamp(min=0).expand(len(heads), -1, -1))
+    seen = (keys >= 0) & mask.sees(at[:, None], keys)
     prior = table.double()[:, None].masked_fill(~seen, -math.inf)
-    weights, alone = (
-        tail_sums((x - x.amax(-1, keepdim=True)).exp()) for x in (logits + prior, prior)
+    measured, alone = (
+        field(tail_sums((x - x.amax(-1, keepdim=True)).exp()), log_eps).double()
+        for x in (content + prior, prior)
     )
-    counted = prior > -math.inf
-    highest = logits.masked_fill(~counted, -math.inf).amax(-1)
-    lam = highest - logits.masked_fill(~counted, math.inf).amin(-1)
-    gap = highest - (prior.softmax(-1) * logits).sum(-1)
-    erf, trf = field(weights, log_eps), field(alone, log_eps)
-    low, high, jensen = (
-        field(alone, log_eps + d) for d in (lam + SLACK, -lam - SLACK, -gap - SLACK)
-    )
-    failed = (low > erf).int() + (erf > high).int() + (erf > jensen).int()
-    known = float("nan") if isinstance(prepared.bias, nn.Module) else 0.0
-    return erf, trf.expand_as(erf) + known, failed
+    if isinstance(bias, nn.Module):
+        alone = torch.full_like(alone, math.nan)
+    return torch.stack([measured, alone.expand_as(measured)])
 
 
 # -- the gradient receptive field -----------------------------------------------------------------

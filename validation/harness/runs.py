@@ -427,7 +427,7 @@ def measured(
     """The rows of a measurement, by what the run asks for.
 
     Raises:
-        InputError: a model whose losses are not finite, or break bounds that hold for every model.
+        InputError: a model whose losses are not finite.
     """
     asked = job.measure
     for code, length in itertools.product(asked.protocols, asked.lengths):
@@ -477,11 +477,6 @@ def _fields(
     for field in attention_field(
         model, text, thresholds=eps, length=n, segments=segments, rows=rows, mask=mask
     ):
-        refuse(
-            field.violations,
-            f"{field.violations} of {field.checks} comparisons break bounds that hold for every "
-            "model; accepted: a model whose weights and activations are finite",
-        )
         line: Row = {"protocol": "attention", "length": n, "targets": segments}
         trf = None if math.isnan(field.trf) else field.trf
         yield {**line, "eps": field.eps, "erf": field.erf, "trf": trf}

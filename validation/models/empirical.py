@@ -25,6 +25,7 @@ from farfield.validation.harness.measure import (
     gradient_shares,
     led,
     resampled,
+    second_half,
     suffix,
     tail_sums,
 )
@@ -289,11 +290,6 @@ def _answer(
         label=Label.MEASURED,
         subject=outline.name,
     )
-
-
-def second_half(length: int, rows: int) -> Tensor:
-    """So many rows of a segment at most, evenly spaced in its second half."""
-    return torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
 
 
 def nearest_first(

@@ -101,11 +101,10 @@ class LibraryNetwork:
         )
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
-        """As `Network.scores`; also of input embeddings, shape (rows, length, width)."""
+        """As `Network.scores`."""
         keeps = "logits_to_keep" in self.takes
-        more: dict[str, Any] = {"logits_to_keep": keep} if keeps else {}
         tokens = tokens.to(self.device)
-        more["inputs_embeds" if tokens.is_floating_point() else "input_ids"] = tokens
+        more: dict[str, Any] = {"input_ids": tokens} | ({"logits_to_keep": keep} if keeps else {})
         self.end, self.at = int(positions[-1]), positions.to(tokens.device)
         self.turns = [module for _, _, module in rotations(self.network)]
         if "position_ids" in self.takes:

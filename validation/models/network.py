@@ -10,6 +10,7 @@ positions enter, and what positions do to them. A layer attends by:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -260,14 +261,15 @@ def sides(network: Network) -> list[Side]:
 
 
 def whole(
-    network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
+    network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, first: int = 0
 ) -> Tensor:
-    """Attention of rows to their own keys, some queries at a time; each key is met once."""
+    """Attention of rows to their own keys, some queries at a time, those from the place `first` on;
+    each key is met once."""
     last, at = int(positions[-1]), positions.to(q.device)
     content, sink, cap = network.content(layer), network.sink(layer), network.cap(layer)
     each = [(s, s.query(layer, q, at), s.key(layer, k, at, last)) for s in sides(network)]
     mixed, one = list[Tensor](), torch.ones(len(at), device=q.device)
-    for begin in range(0, len(at), QUERIES):
+    for begin in range(first, len(at), QUERIES):
         end = min(begin + QUERIES, len(at))
         rows, parts = slice(begin, end), list[Part]()
         for side, asked, turned in each:
@@ -346,9 +348,27 @@ def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None
 
 
 @torch.no_grad()
+def with_ends(
+    network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
+) -> Tensor:
+    """Attention of rows of several ends: where positions go back, another end of the row begins,
+    which sees what stands before its first position, and itself."""
+    back = ((positions.diff() <= 0).nonzero()[:, 0] + 1).tolist()
+    row = (back or [len(positions)])[0]
+    places = positions[:row]
+    mixed = [whole(network, layer, q[:, :, :row], k[:, :, :row], v[:, :, :row], places)]
+    for begin, stop in itertools.pairwise([*back, len(positions)]):
+        before = int(torch.searchsorted(places, positions[begin]))
+        seen = torch.tensor([*range(before), *range(begin, stop)])
+        own_q, own_k, own_v = (x.index_select(2, seen.to(x.device)) for x in (q, k, v))
+        mixed.append(whole(network, layer, own_q, own_k, own_v, positions[seen], before))
+    return torch.cat(mixed, 2)
+
+
 def scores_at(network: Network, tokens: Tensor, positions: Tensor, keep: Keep) -> Tensor:
-    """Scores of rows (rows, length) whose tokens stand at positions and see one another alone."""
-    return network.scores(tokens, positions, keep, partial(whole, network, positions=positions))
+    """Scores of rows (rows, length) whose tokens stand at positions and see one another alone;
+    positions may go back, as `with_ends` says."""
+    return network.scores(tokens, positions, keep, partial(with_ends, network, positions=positions))
 
 
 def losses(network: Network, tokens: Tensor, last: int) -> Tensor:

@@ -7,7 +7,6 @@ for any list of encodings. Without training neither needs torch.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import InputError, Label, Result, Status, plain
+from farfield.theory.answers.answer import InputError, Label, Result, Status
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
@@ -287,36 +286,6 @@ class Study(Result):
         """Unknown where a verdict is not known; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
         return Status.UNKNOWN if open_ else Status.EXACT
-
-
-def require_same(
-    folder: str | os.PathLike[str], subjects: Sequence[Encoding], *, train: bool
-) -> None:
-    """See that a folder holds no study yet, or one of the same question with no more in it.
-
-    Raises:
-        InputError: writing there would lose the study of another question, or measurements.
-    """
-    place = Path(folder) / "study.json"
-    if not place.exists():
-        return
-    other = "accepted are another folder (--out), or --replace"
-    try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-        encodings = [
-            e["prediction"]["encoding"]
-            for e in found["entries"]
-            if e["prediction"]["name"] in found["asked"]
-        ]
-        trained = any(e["lines"] for e in found["entries"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{str(place)!r} is no study of this version; {other}") from None
-    held = [e["biases"] or e["name"] for e in encodings]  # a table of values has no formula
-    if held != [plain(s.biases) or s.name for s in subjects]:
-        names = listed([e["name"] for e in encodings], 3)
-        raise InputError(f"{str(place)!r} is a study of {names}; {other}")
-    if trained and not train:
-        raise InputError(f"{str(place)!r} has measurements, which --train would keep; {other}")
 
 
 def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:

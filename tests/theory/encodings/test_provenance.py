@@ -57,7 +57,7 @@ def parts(answer: Answer) -> list[Answer]:
     return [answer, *chain(*(parts(h) for h in getattr(answer, "heads", ())))]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_nothing_is_said_of_the_whole_series_and_rows_that_were_seen_are_answered(question, origin):

@@ -182,9 +182,9 @@ def failures(make, count, seed):
 @pytest.mark.parametrize(
     ("make", "count", "seed"),
     [
-        (simple, 240, 1),
-        (tree, 60, 2),
-        (trap, 90, 5),
+        (simple, 100, 1),
+        (tree, 30, 2),
+        (trap, 45, 5),
         pytest.param(simple, 2400, 3, marks=pytest.mark.slow),
         pytest.param(tree, 600, 4, marks=pytest.mark.slow),
         pytest.param(trap, 900, 6, marks=pytest.mark.slow),

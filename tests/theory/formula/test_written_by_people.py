@@ -326,19 +326,6 @@ def test_a_function_without_a_bias_is_refused_in_one_line(f: Callable[..., Any],
     assert "\n" not in str(error.value) and len(str(error.value)) < 800
 
 
-def test_a_function_that_does_not_end_is_left() -> None:
-    def turning(n: Any) -> Any:
-        while True:
-            n = -n
-
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pytest.raises(InputError, match="did not end within"),
-    ):
-        patch.setattr("farfield.theory.encodings.sampling.CALL_S", 0.2)
-        encoding(turning)
-
-
 def test_the_only_symbol_is_the_distance_whatever_it_is_called() -> None:
     for name, assumed in [
         ("x", {}),

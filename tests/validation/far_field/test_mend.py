@@ -13,6 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import farfield
 from farfield.theory.answers.answer import Label, Status
 from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field import cost
 from farfield.validation.far_field.advice import Mended, NeedleScore
 from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.halving import FEW as LEAST
@@ -185,6 +186,22 @@ def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
         assert plan(256, probes=probes).first == max(3, min(5, free))
 
 
+def test_further_ends_are_counted_where_there_is_room_for_them():
+    """Of 768 tokens that see a row of 4,096; every row but the first has two, under the setting and
+    for the cut text. So many minutes, and no fewer, are enough for six rows."""
+    work, few = Work(1000, 32, 2, 32, 1e-9), Settings(groups=2, rows=4, last=4)
+    further = cost.further(work, 512, 4096)
+    assert further == pytest.approx(1e-9 * (2000 * 768 + 128 * 768 * 4096))
+    assert cost.further(work, 511, 4096) == cost.further(work, 512, 4095) == 0
+    how = {"text": np.zeros(10**6), "length": 512, "settings": few, "groups": (0, 0), "source": "t"}
+    outline = SimpleNamespace(trained=2048)
+    subject = SimpleNamespace(turns=lambda: True, outline=outline, **how)
+    one, cut = real(work, Repair(), 4096), real(work, Repair(cut=2048), 4096)
+    time = 2 * (1.1 * 5 * one + 3 * cut) + 2 * 5 * further
+    for minutes, rows in ((1.0001 * time / 60, 6), (0.9999 * time / 60, 3)):
+        assert reading_plan(subject, 4096, work, True, False, minutes, 0).rows == rows
+
+
 def test_work_is_what_the_layers_multiply(rotary, words):
     """Of each token: projections, the feed-forward part, the output; of each pair: two products."""
     work = timed(subject_of(rotary, words, 32))
@@ -290,6 +307,7 @@ def test_without_a_cut_text_a_paired_interval_of_the_loss_decides():
     assert advice(nothing, both, Repair(), most=16)[0] == default
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", [{"quick": True}, {"measure": True}], ids=str)
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize(

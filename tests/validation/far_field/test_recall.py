@@ -24,6 +24,7 @@ from farfield.validation.far_field.recall import (
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.models.network import TrainedNetwork, nats, scores_at
+from farfield.validation.models.repairs import Repair, Repaired
 
 LENGTH, BLOCK = 2048, 512
 
@@ -137,6 +138,34 @@ def test_with_all_places_read_it_is_the_loss_of_the_row(network, row):
     for needle, score in zip(row.needles, scores, strict=True):
         own = whole[needle.answer.start - 1 : needle.answer.stop - 1]
         assert score.log_probability == pytest.approx(-float(own.sum()), abs=1e-3)
+
+
+@pytest.mark.parametrize("repair", [Repair(), Repair(group=(2, 128)), Repair(window=300)])
+def test_an_end_of_several_says_what_it_says_alone(network, repair):
+    """Each end of a row sees the row and itself: with another end in its place, or alone."""
+    far = range(1200, 1800, 60)
+    row = needle_row(encode, torch.full((LENGTH,), 40), LENGTH, far, 1, BLOCK, ends=2, part=50)
+    size, read = row.size, functools.partial(scores_at, Repaired(network, repair))
+    assert len(row.tokens) == LENGTH + size + 1 and len(row.needles) == len(far)
+    both = [n.answer.start >= LENGTH for n in row.needles]
+    assert sum(both) == 5 and {n.answer.stop for n in row.needles} & {LENGTH - 1, LENGTH + size - 1}
+    for cut in (None, 1500):
+        _, scores = recalled(row, read, cut, whole=True)
+        for end, moved in ((0, 0), (1, size)):
+            tail = row.tokens[LENGTH - size + moved : LENGTH + moved]
+            tokens = torch.cat(
+                [row.tokens[: LENGTH - size], tail, torch.zeros(1, dtype=torch.long)]
+            )
+            own = [n for n, second in zip(row.needles, both, strict=True) if second == bool(end)]
+            asked = (
+                n._replace(answer=range(n.answer.start - moved, n.answer.stop - moved)) for n in own
+            )
+            alone = row._replace(tokens=tokens, needles=tuple(asked))
+            _, wanted = recalled(alone, read, cut, whole=True)
+            found = [s for s, second in zip(scores, both, strict=True) if second == bool(end)]
+            for one, other in zip(found, wanted, strict=True):
+                assert one.distance == other.distance and one.right == other.right
+                assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
 def test_blocks_are_read_at_their_true_positions(row):

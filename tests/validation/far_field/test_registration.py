@@ -12,7 +12,14 @@ JUDGES = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name, judge in JUDGES.items() if "markdown" in judge])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "rotary_2"))
+        for name, judge in JUDGES.items()
+        if "markdown" in judge
+    ],
+)
 def test_the_results_are_those_of_the_files(name):
     kept = (ROOT / "experiments" / name / "results.md").read_text(encoding="utf-8")
     assert "\n".join(JUDGES[name]["markdown"]()) + "\n" == kept

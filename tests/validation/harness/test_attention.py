@@ -148,6 +148,7 @@ def test_the_block_mask_is_the_mask(mask, reach):
     assert (blocks.mask_mod(head, head, i, j) == seen).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("kind", ["none", "steep in one head", "learned"])
 @pytest.mark.parametrize("sinks", [False, True])

@@ -25,9 +25,9 @@ EVERY = {
         {"mechanism": "xpos", "scale": {"form": "log", "when": "inference"}},
     ],
 }
-ALSO = [
+ALSO = [  # parts of `EVERY` one by one, and tables that learn
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("alibi", "rope", "sinusoidal", "[-n/4; 0]")  # parts of `EVERY`, one by one
+    for name in ("alibi", "rope", "sinusoidal", "[-n/4; 0]", "t5", "learned")
 ]
 OWN = ("fire.py:Fire", "forget_gate.py:ForgetGate", "contextual_positions.py:Cope")
 FACTOR = "scalable_softmax.py:ScalableSoftmax"
@@ -82,7 +82,7 @@ def agree(ours, theirs):
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("encoding", [EVERY, FACTOR, "t5", "learned", *ALSO], ids=name)
+@pytest.mark.parametrize("encoding", [EVERY, FACTOR, *ALSO], ids=name)
 def test_a_model_is_one_graph_however_many_steps_it_takes(graphs, monkeypatch, encoding):
     asked, model, plain = both(encoding, 48)
     tokens = torch.randint(250, (2, 48), generator=torch.Generator().manual_seed(0))

@@ -118,6 +118,7 @@ def compared(kind, values, place):
     return f"no number: {model.unknown}" if model.unknown else list(wrong(model, found)) or "agrees"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", SAMPLE)
 def test_a_sample_of_the_types_is_as_weights_have_it(kind, tmp_path):
     assert str(compared(kind, drawn(kind, 1), tmp_path)) in ("agrees", *RAN)
