@@ -128,13 +128,13 @@ def test_whole_numbers_have_bounds_and_units():
 @pytest.mark.parametrize("domain", ["(0, 1)", "[0, 1)", "(0, 1]", "[0, 1]", "(0, oo)", "[0, oo)"])
 def test_an_interval_has_the_ends_that_are_written(domain):
     for value in (R(-1, 9), 0, R(1, 9), 1, R(10, 9)):
-        low, high = domain[1:-1].split(", ")
+        high = domain[1:-1].split(", ")[1]
         above = value > 0 or (value == 0 and domain[0] == "[")
         below = high == "oo" or value < 1 or (value == 1 and domain[-1] == "]")
         if above and below:
             assert inside(value, "x", domain) == value
         else:
-            with pytest.raises(InputError, match="x .* is out of range; accepted: a "):
+            with pytest.raises(InputError, match="is out of range; accepted: a "):
                 inside(value, "x", domain)
 
 
