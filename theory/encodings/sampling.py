@@ -631,9 +631,8 @@ def _each_head(
     call: Call,
 ) -> Sample:
     """The values of each head, until the object has no further one."""
-    count = heads or _head_count(f) or 8
     asked: list[tuple[Ask, Sample]] = []
-    for h in range(count if "h" in order else 1):
+    for h in range((heads or _head_count(f) or 8) if "h" in order else 1):
         ask = partial(call, f, order, how, h)
         try:
             near = _near(ask, how, queries, keys)
@@ -647,26 +646,29 @@ def _each_head(
         asked.append((ask, replace(near, content=content)))
     size = len(keys)
     samples = [_with_far(near, ask, size) for ask, near in asked]
-    first = replace(
-        samples[0],
-        content=" and ".join(sorted({one.content for one in samples} - {""})),
-        ends="; ".join(sorted({one.ends for one in samples} - {""})),
-    )
-    if not heads and all(np.array_equal(first.all_values, one.all_values) for one in samples):
-        return first
-    if not heads and _head_count(f) is None and len(samples) > 1:
-        how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+    first = samples[0].all_values
+    if not heads and all(np.array_equal(first, one.all_values) for one in samples):
+        return replace(_together(samples, how), values=samples[0].values, rows=samples[0].rows)
     edges = reduce(np.union1d, (one.distances for one in samples))
     if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
         samples = [_with_far(near, ask, size, edges) for ask, near in asked]
-    common = reduce(np.intersect1d, (one.distances for one in samples))
+    if not heads and _head_count(f) is None and len(samples) > 1:
+        how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+    return _together(samples, how)
+
+
+def _together(samples: Sequence[Sample], how: str) -> Sample:
+    """Samples of one head each as one, where all of them have values."""
+    distances = reduce(np.intersect1d, (one.distances for one in samples))
     # the far rows come last, and are kept where all heads have them
     rows = zip(*(one.rows for one in samples), strict=False)
     return replace(
-        first,
-        distances=common,
-        values=np.concatenate([s.values[:, np.isin(s.distances, common)] for s in samples]),
+        samples[0],
+        distances=distances,
+        values=np.concatenate([s.values[:, np.isin(s.distances, distances)] for s in samples]),
         rows=tuple(replace(r[0], values=np.concatenate([x.values for x in r])) for r in rows),
+        content=" and ".join(sorted({one.content for one in samples} - {""})),
+        ends="; ".join(sorted({one.ends for one in samples} - {""})),
         how=how,
     )
 
