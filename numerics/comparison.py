@@ -263,9 +263,7 @@ class Ranking(Answer):
         )
 
     def _table(self) -> Block:
-        rows = [
-            (name, expression_line(p), verdict, *fields) for name, p, verdict, fields in self.rows
-        ]
+        rows = [(name, p, verdict, *fields) for name, p, verdict, fields in self.rows]
         fields = [f"TRF({share(eps)})" for eps in EPS]
         return table(("bias", "p(n)", "series", *fields), rows)
 

@@ -22,7 +22,15 @@ from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.series import Series, exp_series, series
 from farfield.theory.algebra.door import check_time, within
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
-from farfield.theory.answers.answer import Answer, Code, InputError, Reason, Status, folded
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Reason,
+    Status,
+    folded,
+    of_each_head,
+)
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.notation import expression_line, listed, shortened, words
@@ -315,8 +323,7 @@ def per_head(
             return whole
     with within(budget_s):
         if not reason:
-            answers = {b: answered(b) for b in dict.fromkeys(subject.biases)}
-            heads = tuple(answers[b] for b in subject.biases)
+            heads = of_each_head(subject.biases, answered)
             one = heads[0] if len(heads) == 1 else fold(heads)
             whole = replace(one, **subject.provenance)
         without = whole.status in (Status.INFINITE, Status.UNKNOWN) or whole.because(Code.DIVERGES)

@@ -32,7 +32,8 @@ from farfield.theory.answers.answer import (
     Label,
     Reason,
     Status,
-    deciding_head,
+    folded,
+    of_each_head,
     plain,
 )
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
@@ -278,28 +279,31 @@ class Convergence(Answer):
 
     def _sentence(self) -> Text:
         """The answer in one sentence."""
-        subject = self.subject or expression_line(self.formula or 0)
-        unnamed = len(subject) <= 80 and subject in (
-            expression_line(self.formula or 0),
-            str(self.formula),
+        return (*self._of_whom(), *(self._of_heads() if self.heads else self._of_series()))
+
+    def _of_whom(self) -> Text:
+        """What the sentence is about, and where it has no value."""
+        line = expression_line(self.formula or 0)
+        subject = self.subject or line
+        is_formula = len(subject) <= 80 and subject in (line, str(self.formula))
+        named = words("{subject}: ", subject=self.formula if is_formula else shortened(subject, 80))
+        if self.converges is None or not self.skipped_terms:
+            return named
+        undefined = words(
+            "undefined or infinite at `n = {n}`{more}, so no model can use it as it is. Elsewhere ",
+            n=runs(self.skipped_terms[:SHOWN]),
+            more=" and further distances" if len(self.skipped_terms) > SHOWN else "",
         )
-        named = words("{subject}: ", subject=self.formula if unnamed else shortened(subject, 80))
-        if self.converges is not None and self.skipped_terms:
-            named = (
-                *named,
-                *words(
-                    "undefined or infinite at `n = {n}`{more}, so no model can use it as it is. "
-                    "Elsewhere ",
-                    n=runs(self.skipped_terms[:SHOWN]),
-                    more=" and further distances" if len(self.skipped_terms) > SHOWN else "",
-                ),
-            )
-        if self.heads:
-            count = sum(h.verdict is self.verdict for h in self.heads)
-            heads = f"{count} of {plural(len(self.heads), 'head')}"
-            whole = f"all {len(self.heads)} heads" if count == len(self.heads) else heads
-            return (*named, *words(_OF_HEADS[self.verdict], heads=whole, verdict=self.verdict))
-        text: Text
+        return (*named, *undefined)
+
+    def _of_heads(self) -> Text:
+        """What holds of how many heads."""
+        count, every = sum(h.verdict is self.verdict for h in self.heads), len(self.heads)
+        heads = f"{count} of {plural(every, 'head')}" if count < every else f"all {every} heads"
+        return words(_OF_HEADS[self.verdict], heads=heads, verdict=self.verdict)
+
+    def _of_series(self) -> Text:
+        """The verdict, and what follows from it."""
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
                 how = growth(self.proof.decay, self.converges, self.formula)
@@ -307,30 +311,25 @@ class Convergence(Answer):
                     how = words("its terms are all equal")
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
                     how = words("its terms are equal beyond the table")
-                text = words(
-                    "the series {verdict}{comma}{how}; {so}.",
-                    verdict=self.verdict,
-                    comma=", " if how else "",
-                    how=how,
-                    so=_SO[self.verdict],
-                )
+                comma, so = ", " if how else "", _SO[self.verdict]
+                template = "the series {verdict}{comma}{how}; {so}."
+                return words(template, verdict=self.verdict, comma=comma, how=how, so=so)
             case Verdict.CONDITIONAL:
-                text = words(
+                return words(
                     "the series converges exactly if {condition}; there a long enough window is "
                     "enough, elsewhere none is.",
                     condition=self.condition,
                 )
             case Verdict.OUT_OF_SCOPE:
                 what = MECHANISMS[self.mechanism].words
-                text = words("{what}.", what=what)
                 if what.startswith(_NEVER):
-                    text = (StyledWord(_NEVER, "verdict"), f"{what.removeprefix(_NEVER)}.")
+                    return (StyledWord(_NEVER, "verdict"), f"{what.removeprefix(_NEVER)}.")
+                return words("{what}.", what=what)
             case Verdict.UNDECIDED:
                 tried = sum(step.rule == "tried" for step in self.proof.steps)
-                text = words("undecided, {reason}.", reason=self.reason)
                 if tried > 1:
-                    text = words("undecided: none of {tried} rules decides it.", tried=tried)
-        return (*named, *text)
+                    return words("undecided: none of {tried} rules decides it.", tried=tried)
+                return words("undecided, {reason}.", reason=self.reason)
 
     def fields(self) -> dict[str, Any]:
         return {k: v for k, v in super().fields().items() if k != "budget_s"} | {
@@ -436,12 +435,21 @@ def check_convergence(
     """
     budget = seconds(budget_s)
     subject = encoding(f, **_merged(assumptions, options))
-    domains = {p.name: p.domain for p in subject.parameters}
+    whole = _without_series(subject)
+    if whole is None:
+        with until(time.monotonic() + budget):
+            whole = _by_series(subject)
+    return dataclasses.replace(whole, **subject.provenance, budget_s=budget)
+
+
+def _without_series(subject: Encoding) -> Convergence | None:
+    """The answer where no exp-series decides: each row sees few keys, or the bias is not known far
+    out, or there is none; None where one does."""
     if subject.bca is not None:
         why = f"bounded support: each row sees at most {2 * subject.bca} keys"
-        step = Step("bounded support", {"reason": why})
-        proof = Proof("every window of that width is exact", (step,))
-        reason = Reason(Code.BOUNDED_SUPPORT, why)
+        proof = Proof(
+            "every window of that width is exact", (Step("bounded support", {"reason": why}),)
+        )
         return Convergence(
             subject.formula,
             Verdict.CONVERGES,
@@ -449,48 +457,45 @@ def check_convergence(
             proof,
             support=2 * subject.bca,
             label=Label.THEOREM,
-            reason=reason,
-            **subject.provenance,
+            reason=Reason(Code.BOUNDED_SUPPORT, why),
         )
+    why = str(subject.out_of_scope)
     if subject.known:
-        step = Step("tried", {"what": "a table", "why": str(subject.out_of_scope)})
         return Convergence(
             None,
             Verdict.UNDECIDED,
-            proof=Proof("", (step,)),
+            proof=Proof("", (Step("tried", {"what": "a table", "why": why}),)),
             status=Status.UNKNOWN,
             label=None,
             reason=subject.out_of_scope,
-            **subject.provenance,
         )
     if subject.out_of_scope is not None:
-        step = Step("scope", {"reason": str(subject.out_of_scope)})
-        proof = Proof("nothing follows from the theorem", (step,))
         return Convergence(
             None,
             Verdict.OUT_OF_SCOPE,
-            None,
-            proof,
+            proof=Proof("nothing follows from the theorem", (Step("scope", {"reason": why}),)),
             mechanism=subject.mechanism,
             status=Status.OUT_OF_SCOPE,
             label=None,
             reason=subject.out_of_scope,
-            **subject.provenance,
         )
-    with until(time.monotonic() + budget):
-        decided = _in_one_family(subject.biases)
-        for bias in subject.biases:
-            if bias not in decided:
-                present = {s.name for s in bias.free_symbols}
-                present_domains = {name: d for name, d in domains.items() if name in present}
-                decided[bias] = _decide_bias(bias, present_domains)
-        unclear = [bias for bias in decided if not _says_all(bias)]
-        asides = _in_time(lambda: [r for bias in unclear for r in remarks(bias)]) or ()
-    results = tuple(decided[b] for b in subject.biases)
-    whole = results[0] if len(results) == 1 else _together(subject, results)
-    return dataclasses.replace(
-        whole, **subject.provenance, budget_s=budget, remarks=tuple(dict.fromkeys(asides))
-    )
+    return None
+
+
+def _by_series(subject: Encoding) -> Convergence:
+    """The verdict on the exp-series of each head, as one, and the remarks on all of them."""
+    family = _in_one_family(subject.biases)
+
+    def decided(bias: Expr) -> Convergence:
+        present = {s.name for s in bias.free_symbols}
+        domains = {p.name: p.domain for p in subject.parameters if p.name in present}
+        return family.get(bias) or _decide_bias(bias, domains)
+
+    heads = of_each_head(subject.biases, decided)
+    unclear = [bias for bias in dict.fromkeys(subject.biases) if not _says_all(bias)]
+    asides = _in_time(lambda: [r for bias in unclear for r in remarks(bias)]) or ()
+    whole = heads[0] if len(heads) == 1 else _together(subject, heads)
+    return dataclasses.replace(whole, remarks=tuple(dict.fromkeys(asides)))
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:
@@ -501,29 +506,24 @@ def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -
     return options | {"assumptions": assumptions} if assumptions else options
 
 
-def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergence:
+def _together(subject: Encoding, heads: tuple[Convergence, ...]) -> Convergence:
     """Several heads: `diverges` as soon as one does, `converges` only if all do."""
-    worst = deciding_head(
-        results, lambda r: r.verdict is Verdict.CONDITIONAL, lambda r: r.verdict is Verdict.DIVERGES
+    whole = folded(
+        heads, lambda h: h.verdict is Verdict.CONDITIONAL, lambda h: h.verdict is Verdict.DIVERGES
     )
-    v = worst.verdict
-    count = sum(r.verdict is v for r in results)
-    claim = f"{count} of {len(results)} heads: {v}"
-    condition = S.false if v is Verdict.DIVERGES else None
-    if v in (Verdict.CONDITIONAL, Verdict.CONVERGES):
-        condition = sympy.And(*(r.condition for r in results))
-    assumed = dict(a for r in results for a in r.assumptions)
-    return Convergence(
-        subject.formula,
-        v,
-        condition,
-        Proof(claim, worst.proof.steps),
-        tuple(assumed.items()),
-        results,
-        skipped_terms=_all_skipped(results),
-        status=worst.status,
-        label=worst.label,
-        reason=worst.reason,
+    count = sum(h.verdict is whole.verdict for h in heads)
+    condition = whole.condition
+    if whole.verdict in (Verdict.CONDITIONAL, Verdict.CONVERGES):
+        condition = sympy.And(*(h.condition for h in heads))
+    skipped = {t for h in heads for t in h.skipped_terms or ()}
+    are_known = all(h.skipped_terms is not None for h in heads)
+    return dataclasses.replace(
+        whole,
+        formula=subject.formula,
+        condition=condition,
+        proof=Proof(f"{count} of {len(heads)} heads: {whole.verdict}", whole.proof.steps),
+        assumptions=tuple(dict(a for h in heads for a in h.assumptions).items()),
+        skipped_terms=tuple(sorted(skipped)) if are_known else None,
     )
 
 
@@ -547,12 +547,6 @@ def _skipped(p: Expr) -> tuple[int, ...] | None:
     """The distances whose terms are left out: none where nothing that the formula needs is open."""
     needs = _in_time(lambda: door.supervised(unproved_needs, p))
     return () if needs == [] else _in_time(lambda: skipped_terms(p, needs))
-
-
-def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:
-    """The skipped terms of several heads, where those of each are known."""
-    each = [h.skipped_terms for h in heads if h.skipped_terms is not None]
-    return tuple(sorted(set().union(*each))) if len(each) == len(heads) else None
 
 
 def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:

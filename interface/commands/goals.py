@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farfield.options import Formula, Output, Subject, pairs
+from farfield.options import CODE, Formula, Output, Subject, pairs
 from farfield.output import write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
@@ -91,6 +92,7 @@ def design(
     from farfield.theory.files import write
 
     refuse(not formulas, "give a formula with one free parameter")
+    _require_no_code(formulas)
     refuse(plan is not None and len(formulas) != 1, "--plan goes with one formula")
     refuse(
         subject.head is not None or subject.bca is not None,
@@ -165,6 +167,7 @@ def map(
     """
     from farfield.figures.parameter_map import parameter_map
 
+    _require_no_code([formula])
     refuse(
         subject.head is not None or subject.bca is not None or subject.heads is not None,
         "a map draws one formula; accepted: --set, --assume, --dialect",
@@ -181,6 +184,20 @@ def map(
             notice=step,
         )
     return write_answers(drawn, output, "files: {}, {}".format(*drawn.save(out)))
+
+
+def _require_no_code(formulas: Sequence[str]) -> None:
+    """Refuse functions and modules: their parameters are not known.
+
+    Raises:
+        InputError: one of the formulas is `FILE.py:NAME`.
+    """
+    code = next((f for f in formulas if re.fullmatch(CODE, str(f))), None)
+    refuse(
+        code is not None,
+        f"{code!r} is code, whose parameters are not known; accepted: a formula in n with a free "
+        "parameter, as -a*log(1+n)",
+    )
 
 
 def _ranges(words: Sequence[str]) -> dict[str, str]:

@@ -175,6 +175,10 @@ def test_rows_are_a_latex_table_csv_and_a_data_frame(run):
     assert (
         both.count("tabular}") == 2 and "alibi, head 2 & ${- \\frac{n}{256}}$ & converges" in both
     )
+    ranking = farfield.compare("-n/8", "-sqrt(n)", "-n")
+    assert ranking.latex().count("& ${- ") == 3
+    for answer in (ranking, farfield.study("alibi")):
+        assert answer.latex().isascii(), "LaTeX without packages reads no other sign"
     latex = run("trf", "-n/8", "--latex")[1]
     assert latex.strip() == found.latex() and latex.startswith("\\begin{tabular}{lr}")
     assert "% -n/8\n\\begin" in run("window", "-n/8", "-n", "--latex")[1]

@@ -308,6 +308,13 @@ class Answer(Result):
 
 
 A = TypeVar("A", bound=Answer)
+B = TypeVar("B")
+
+
+def of_each_head(biases: Sequence[B], ask: Callable[[B], A]) -> tuple[A, ...]:
+    """One answer a head; equal biases are asked once."""
+    answers = {bias: ask(bias) for bias in dict.fromkeys(biases)}
+    return tuple(answers[bias] for bias in biases)
 
 
 def deciding_head(

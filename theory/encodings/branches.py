@@ -14,6 +14,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import sys
+import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -31,12 +33,30 @@ PATHS, OPERATIONS, PERIOD, SHORT = 64, 10_000, 1 << 14, 512
 PROBED = 2**20
 """The distance up to which a program's own value is looked at."""
 FAR = 2**62
-SYMBOLS = {"key": "the positions", "score": "the score"}
+SYMBOLS = {"key": "the positions", "batch": "the batch", "score": "the score"}
 ROUNDING = (sympy.floor, sympy.ceiling)
 
 
+MARK = "__traced__"
+"""A name in the globals of a program that is followed: its path."""
+
+
 class NotTraced(BaseException):
-    """A program has no formula here. It passes every `except Exception` of the program."""
+    """A program has no formula here. It passes every `except Exception` of the program, and the
+    path keeps it where the program catches everything."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        if (frame := program_frame()) is not None:
+            frame.f_globals[MARK].refusal = self
+
+
+def program_frame() -> types.FrameType | None:
+    """The frame of the program that is running."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None and MARK not in frame.f_globals:
+        frame = frame.f_back
+    return frame
 
 
 @dataclass(frozen=True)
@@ -111,6 +131,7 @@ class Path:
     ) -> None:
         self.domain, self.splits, self.line, self.binary = domain, splits, line, binary
         self.waiting: list[Domain] = []
+        self.refusal: NotTraced | None = None
         self.tape: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.played: dict[int, list[Any]] = {}
 
@@ -322,7 +343,7 @@ def direction(e: Expr) -> int | None:
 
 def _settled(e: Expr, way: int) -> bool:
     """Whether what never turns round has, far out, the sign that it keeps."""
-    far = e.xreplace({n: sympy.Integer(FAR)}).evalf(30)
+    far = e.xreplace({n: sympy.Float(FAR, 400)}).evalf(30)  # SymPy would write out 2^FAR
     sign = 1 if far.is_positive else -1 if far.is_negative else 0
     if sign == way:
         return True

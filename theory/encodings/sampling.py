@@ -15,7 +15,6 @@ import importlib
 import inspect
 import re
 import sys
-import time
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ import numpy as np
 import sympy
 from sympy import Expr
 
-from farfield.theory.algebra.door import Interrupted, watched
+from farfield.theory.algebra.door import Interrupted, after, watched
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings.branches import PROBED, powers
 from farfield.theory.encodings.families import MASKED, shortest_decimal
@@ -37,7 +36,7 @@ from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
-CALL_S, ALL_S = 10.0, 3.0
+CALL_S, ALL_S, PATIENCE = 10.0, 3.0, 3
 LONG, MIDDLE, SHORT, LEAST = 4096, 512, 64, 16
 FAR = np.array(sorted(k for k in set(powers(PROBED)) if k > LONG))
 """Distances beyond the table, and positions of queries, at which a function is asked too."""
@@ -308,12 +307,14 @@ def _of_formulas(formulas: list[Expr], how: str) -> Sample:
 
 def _called(f: Subject, how: str, *args: object) -> object:
     """What a call gives; Unfit with what it raised."""
-    end, arguments = time.monotonic() + CALL_S, [_own(a) for a in args]
+    arguments = [_own(a) for a in args]
     try:
-        return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
+        return watched(after(CALL_S, PATIENCE), lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
-    except (Exception, SystemExit) as error:  # whatever a function raises on what it is given
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a function raises on what it is given
         reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
         raise Unfit(f"called with {how}: {reason}") from None
 
@@ -341,12 +342,16 @@ def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     return (np.where(values != 0, 0.0, -np.inf) if kind == "bool" else values), kind
 
 
-def _grids(*arrays: np.ndarray) -> Iterator[tuple[Any, ...]]:
-    """The same positions as NumPy and torch have them, floats first."""
+def _arrays() -> Iterator[Callable[[np.ndarray], Any]]:
+    """How positions become arrays of NumPy and torch, floats first."""
     torch: Any = sys.modules.get("torch")
     for kind in (np.float64, np.int64, np.float32):
-        for convert in (np.asarray, *([torch.from_numpy] if torch is not None else [])):
-            yield tuple(convert(a.astype(kind)) for a in arrays)
+        for make in (np.asarray, *([torch.from_numpy] if torch is not None else [])):
+            yield partial(_array, make, kind)
+
+
+def _array(make: Callable[[np.ndarray], Any], kind: type[np.number], positions: np.ndarray) -> Any:
+    return make(positions.astype(kind))
 
 
 # -- functions of the distance --------------------------------------------------------------------
@@ -359,7 +364,7 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
     def attempts(g: Subject) -> Iterator[Callable[[], Sample]]:
         for size in (LONG, MIDDLE, SHORT):
             distances = np.concatenate([np.arange(float(size)), FAR if size == LONG else ()])
-            for (given,) in _grids(distances):
+            for given in (convert(distances) for convert in _arrays()):
                 yield partial(_of_array_of_distances, g, distances, given)
                 yield partial(_of_array_of_distances, g, distances, given[:, None])
         yield partial(_one_by_one, g)
@@ -476,7 +481,7 @@ def _table(result: object, distances: np.ndarray, how: str) -> Sample:
 
 def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number, as far as it answers in time."""
-    how, end = "one distance after the other", time.monotonic() + ALL_S
+    how, late = "one distance after the other", after(ALL_S, PATIENCE)
 
     def at(k: float, make: type[float]) -> np.ndarray:
         values, kind = _values(_called(f, how, make(k)), how)
@@ -498,7 +503,7 @@ def _one_by_one(f: Subject) -> Sample:
             return values
 
         for k in (*range(1, LONG), *map(int, FAR)):
-            if time.monotonic() > end:
+            if late():
                 ends = f"up to distance {max(known)} it took {ALL_S:g} s"
                 refuse(k < LEAST, f"called with {how}: {ends}")
                 break
@@ -533,8 +538,8 @@ def _of_positions(
             keys = np.arange(size)
             if "b" in order and "torch" in sys.modules:
                 yield partial(_each_head, f, heads, order, how, queries, keys, _mapped)
-            for number in range(len(list(_grids(keys)))):
-                call = partial(_on_grid, number=number)
+            for convert in _arrays():
+                call = partial(_on_grid, convert=convert)
                 yield partial(_each_head, f, heads, order, how, queries, keys, call)
             if size <= MIDDLE:
                 yield partial(_each_head, f, heads, order, how, queries, keys, _singly)
@@ -543,6 +548,9 @@ def _of_positions(
 
 
 Call = Callable[..., tuple[np.ndarray, str]]
+Ask = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, str]]
+"""The values of one head for queries, keys and scores, and their type."""
+NO_SCORE = np.zeros(1)
 
 
 def _mapped(
@@ -575,10 +583,10 @@ def _on_grid(
     q: np.ndarray,
     k: np.ndarray,
     score: np.ndarray,
-    number: int,
+    convert: Callable[[np.ndarray], Any],
 ) -> tuple[np.ndarray, str]:
-    """With arrays of NumPy or torch, as one way of `_grids` has them."""
-    queries, keys = next(g for i, g in enumerate(_grids(q, k)) if i == number)
+    """With arrays of NumPy or torch, as `convert` makes them."""
+    queries, keys = convert(q), convert(k)
     torch = sys.modules.get("torch")
     whole: Any = getattr(torch, "tensor", np.asarray) if hasattr(queries, "detach") else np.asarray
     index = whole if hasattr(queries, "detach") else int
@@ -622,38 +630,44 @@ def _each_head(
     call: Call,
 ) -> Sample:
     """The values of each head, until the object has no further one."""
-    count = heads or _head_count(f) or 8
-    samples: list[Sample] = []
-    for h in range(count if "h" in order else 1):
+    asked: list[tuple[Ask, Sample]] = []
+    for h in range((heads or _head_count(f) or 8) if "h" in order else 1):
+        ask = partial(call, f, order, how, h)
         try:
-            samples.append(_one_head(f, order, how, queries, keys, h, call))
+            near = _near(ask, how, queries, keys)
+            content = _of_scores(ask, queries, keys) if "s" in order else ""
         except Unfit as error:
             if h == 0 or heads:
                 raise
             if _exists(f, order, how, h):
                 raise Unfit(f"{error}, for head {h}; heads={h} asks for those before it") from None
             break
-    first = replace(
-        samples[0],
-        content=" and ".join(sorted({one.content for one in samples} - {""})),
-        ends="; ".join(sorted({one.ends for one in samples} - {""})),
-    )
-    if not heads and all(np.array_equal(first.all_values, one.all_values) for one in samples):
-        return first
-    if not heads and _head_count(f) is None and len(samples) > 1:
-        how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+        asked.append((ask, replace(near, content=content)))
+    size = len(keys)
+    samples = [_with_far(near, ask, size) for ask, near in asked]
+    first = samples[0].all_values
+    if not heads and all(np.array_equal(first, one.all_values) for one in samples):
+        return replace(_together(samples, how), values=samples[0].values, rows=samples[0].rows)
     edges = reduce(np.union1d, (one.distances for one in samples))
     if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
-        each = range(len(samples))
-        samples = [_one_head(f, order, how, queries, keys, h, call, edges) for h in each]
-    common = reduce(np.intersect1d, (one.distances for one in samples))
+        samples = [_with_far(near, ask, size, edges) for ask, near in asked]
+    if not heads and _head_count(f) is None and len(samples) > 1:
+        how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+    return _together(samples, how)
+
+
+def _together(samples: Sequence[Sample], how: str) -> Sample:
+    """Samples of one head each as one, where all of them have values."""
+    distances = reduce(np.intersect1d, (one.distances for one in samples))
     # the far rows come last, and are kept where all heads have them
     rows = zip(*(one.rows for one in samples), strict=False)
     return replace(
-        first,
-        distances=common,
-        values=np.concatenate([s.values[:, np.isin(s.distances, common)] for s in samples]),
+        samples[0],
+        distances=distances,
+        values=np.concatenate([s.values[:, np.isin(s.distances, distances)] for s in samples]),
         rows=tuple(replace(r[0], values=np.concatenate([x.values for x in r])) for r in rows),
+        content=" and ".join(sorted({one.content for one in samples} - {""})),
+        ends="; ".join(sorted({one.ends for one in samples} - {""})),
         how=how,
     )
 
@@ -661,8 +675,7 @@ def _each_head(
 def _exists(f: Subject, order: str, how: str, h: int) -> bool:
     """Whether an object has a head: it raises nowhere, or gives what is not masked at some pair of
     positions, asked singly."""
-    calls: list[Call] = [_singly]
-    calls += [partial(_on_grid, number=i) for i in range(len(list(_grids(FAR))))]
+    calls: list[Call] = [_singly, *(partial(_on_grid, convert=c) for c in _arrays())]
     pairs = np.array([(1, 0), (9, 7), (FAR[-1], FAR[-1] - 2), (FAR[-1], 7)])[..., None, None]
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         given = [
@@ -673,73 +686,61 @@ def _exists(f: Subject, order: str, how: str, h: int) -> bool:
     return None not in given or not all(masked)
 
 
-def _one_head(
-    f: Subject,
-    order: str,
-    how: str,
-    queries: np.ndarray,
-    keys: np.ndarray,
-    h: int,
-    call: Call,
-    edges: Sequence[float] | np.ndarray = (),
+def _near(ask: Ask, how: str, queries: np.ndarray, keys: np.ndarray) -> Sample:
+    """The values of a head in the rows of these queries."""
+    values, kind = ask(queries[:, None], keys[None, :], NO_SCORE)
+    return _of_rows(_of_matrix(queries, values.reshape(-1, *values.shape[-2:])), how, kind)
+
+
+def _with_far(
+    near: Sample, ask: Ask, size: int, edges: Sequence[float] | np.ndarray = ()
 ) -> Sample:
-    """The values of a head, near and at far queries, and what of the score they depend on; `edges`
-    are further distances."""
-    nothing = np.zeros(1)
-    q, k = queries[:, None], keys[None, :]
-    values, kind = call(f, order, how, h, q, k, nothing)
-    size = len(keys)
-    sample = _of_rows(_of_matrix(queries, values.reshape(-1, *values.shape[-2:])), how, kind)
-    apart = np.array([d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1])
-    apart = np.unique([*apart, *FAR])
-    at = FAR[size <= FAR][:, None]
-    keys_of = at - apart[None, :]
+    """With the values at far queries, and of the farthest at far distances and at `edges`."""
+    at, apart = _far_positions(size)
 
     def back(distances: np.ndarray) -> np.ndarray:
         """The farthest query's values, shape (heads, distances)."""
-        values = call(f, order, how, h, FAR[-1:, None], FAR[-1] - distances[None, :], nothing)[0]
+        values = ask(FAR[-1:, None], FAR[-1] - distances[None, :], NO_SCORE)[0]
         return values.reshape(-1, len(distances))
 
     try:
-        far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
+        far = ask(at, np.maximum(at - apart, 0), NO_SCORE)[0]
         distances = np.unique([*FAR, size - 1, *(d for d in edges if d >= size)])
         distances, beyond = _between(
             distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0]
         )
-        rows = [
-            QueryRow(int(q), apart[apart <= q], one[:, apart <= q])
-            for q, one in zip(
-                at[:, 0], np.moveaxis(far.reshape(-1, *far.shape[-2:]), 1, 0), strict=True
-            )
-        ]
-        sample = replace(
-            sample,
-            distances=np.append(sample.distances, distances[1:]),
-            values=np.concatenate([sample.values, beyond[:, 1:]], axis=1),
-            rows=(*sample.rows, *rows),
-        )
     except (Unfit, InputError) as error:
-        sample = replace(sample, ends=f"beyond query {size - 1}, {error}")
-    if "s" in order:
-        rng = np.random.default_rng(0)
-        grids = [(q, k, values)]
-        with contextlib.suppress(Unfit, InputError):
-            keys_of = np.maximum(keys_of, 0)
-            grids.append((at, keys_of, call(f, order, how, h, at, keys_of, nothing)[0]))
-        content = _of_scores(partial(call, f, order, how, h), grids, rng)
-        sample = replace(sample, content=content)
-    return sample
+        return replace(near, ends=f"beyond query {size - 1}, {error}")
+    heads_last = np.moveaxis(far.reshape(-1, *far.shape[-2:]), 1, 0)
+    rows = [
+        QueryRow(int(q), apart[apart <= q], one[:, apart <= q])
+        for q, one in zip(at[:, 0], heads_last, strict=True)
+    ]
+    return replace(
+        near,
+        distances=np.append(near.distances, distances[1:]),
+        values=np.concatenate([near.values, beyond[:, 1:]], axis=1),
+        rows=(*near.rows, *rows),
+    )
 
 
-def _of_scores(
-    call: Callable[..., tuple[np.ndarray, str]],
-    grids: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
-    rng: np.random.Generator,
-) -> str:
+def _far_positions(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A column of queries beyond so many keys, and the distances that are asked there."""
+    near = [d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1]
+    return FAR[size <= FAR][:, None], np.unique([*near, *FAR])
+
+
+def _of_scores(ask: Ask, queries: np.ndarray, keys: np.ndarray) -> str:
     """What a function of scores does with them: it adds, scales, caps them, or none of these.
 
     Each is named only where its identity holds for random scores, at near and at far queries.
     """
+    rng = np.random.default_rng(0)
+    at, apart = _far_positions(len(keys))
+    q, k, back = queries[:, None], keys[None, :], np.maximum(at - apart, 0)
+    grids = [(q, k, ask(q, k, NO_SCORE)[0])]
+    with contextlib.suppress(Unfit, InputError):
+        grids.append((at, back, ask(at, back, NO_SCORE)[0]))
     near, most, caps, plain, linear = 0.0, 0.0, list[bool](), True, True
     for q, k, values in grids:
         zero = values.reshape(np.broadcast_shapes(q.shape, k.shape))
@@ -747,7 +748,7 @@ def _of_scores(
         base = np.where(seen, zero, 0)
         one, two = (rng.normal(size=zero.shape) for _ in range(2))
         a, b, both, large = (
-            np.where(seen, call(q, k, s)[0].reshape(zero.shape) - base, 0)
+            np.where(seen, ask(q, k, s)[0].reshape(zero.shape) - base, 0)
             for s in (one, two, one + two, 1000 * one)
         )
         slack = 1e-4 * (1 + np.abs(base) + np.abs(a) + np.abs(b))
@@ -778,34 +779,63 @@ def _head_count(f: Subject) -> int | None:
 
 def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     """A module that gives the matrix of a row, from its length, its scores or its hidden states."""
-    torch: Any = sys.modules.get("torch")
-    bare = "length" in how or how == VECTORS  # no content is handed over
-    if torch is None and (not bare or how == VECTORS):
+    if sys.modules.get("torch") is None and "length" not in how:
         raise Unfit(f"called with {how}: no torch is loaded")
     count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
-    weights = f.parameters() if hasattr(f, "parameters") else ()
-    widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1])
+    if how != HIDDEN:
+        rows = [_Row(f, how, count, size) for size in (MIDDLE, SHORT, LEAST)]
+    else:
+        weights = f.parameters() if hasattr(f, "parameters") else ()
+        widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1]) or (SHORT,)
+        rows = [_Row(f, how, count, SHORT, width) for width in widths]
+    return _first_fitting(row.sample for row in rows)
 
-    def given(size: int, width: int, seed: int) -> tuple[Any, ...]:
+
+GATES = "gates of the content"
+OWN = "queries, keys and positions"
+VECTORS = "vectors of positions i and j"
+HIDDEN = "hidden states"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A module that gives the matrix of a row of `size` tokens, and how it is called.
+
+    Fields:
+        count: its heads.
+        width: of hidden states.
+    """
+
+    f: Subject
+    how: str
+    count: int
+    size: int
+    width: int = 0
+
+    def arguments(self, seed: int) -> tuple[Any, ...]:
         """Arguments; scores are 0 with seed 0, hidden states never."""
-        if how == "heads and a length":
-            return count, size
-        if "length" in how:
-            return (size,) * (1 if how == "a length" else 2)
-        if how == VECTORS:
-            return torch.arange(size), torch.arange(size)
-        if how == OWN:
-            random, at = torch.Generator().manual_seed(1 + seed), torch.arange(size)
-            content = torch.randn(2, 1, count, size, SHORT, generator=random)
-            return *content, at, at
-        shape = (1, size, width) if how == "hidden states" else (1, count, size, size)
+        if self.how == "heads and a length":
+            return self.count, self.size
+        if "length" in self.how:
+            return (self.size,) * (1 if self.how == "a length" else 2)
+        torch: Any = sys.modules["torch"]
+        at = torch.arange(self.size)
+        if self.how == VECTORS:
+            return at, at
         random = torch.Generator().manual_seed(1 + seed)
-        return (torch.randn(shape, generator=random) * float(seed > 0 or how == "hidden states"),)
+        if self.how == OWN:
+            return *torch.randn(2, 1, self.count, self.size, SHORT, generator=random), at, at
+        if self.how == HIDDEN:
+            return (torch.randn((1, self.size, self.width), generator=random),)
+        scores = torch.randn((1, self.count, self.size, self.size), generator=random)
+        return (scores * float(seed > 0),)
 
-    def square(size: int, width: int, seed: int = 0, factor: float = 1.0) -> tuple[Any, str]:
-        args = tuple(a * factor if hasattr(a, "shape") else a for a in given(size, width, seed))
-        values, kind = _values(_called(f, how, *args), how)
-        if how == "hidden states" and values.shape == tuple(args[0].shape):
+    def matrix(self, seed: int = 0, factor: float = 1.0) -> tuple[np.ndarray, str]:
+        """The values, shape (heads, queries, keys), and their type; arguments times a factor."""
+        how = self.how
+        args = [a * factor if hasattr(a, "shape") else a for a in self.arguments(seed)]
+        values, kind = _values(_called(self.f, how, *args), how)
+        if how == HIDDEN and values.shape == tuple(args[0].shape):
             x = floats(args[0])
             kept = np.allclose(np.linalg.norm(values, axis=-1), np.linalg.norm(x, axis=-1), 1e-4)
             turns = "a rotation of queries and keys" if kept else "a map of the features"
@@ -813,83 +843,71 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
                 f"it is {turns}: this is not a bias of logits; see farfield encodings rope, or "
                 "give what is added to the logits"
             )
-        return _square(values, how, size), kind
+        return _square(values, how, self.size), kind
 
-    def matrix(size: int, width: int) -> Sample:
-        first, kind = square(size, width)
-        if not bare:
-            content = _content(partial(square, size, width), first, how, given, size, width)
-            if content:
-                rows = _of_matrix(np.arange(size - first.shape[1], size), first)
-                return _of_rows(rows, how, kind, content=content)
-        half, _ = square(size // 2, width)
+    def sample(self) -> Sample:
+        """What the matrix depends on, or its values in this row and in one half as long."""
+        first, kind = self.matrix()
+        rows = _last_rows(first)
+        is_bare = "length" in self.how or self.how == VECTORS  # no content is handed over
+        if not is_bare and (content := self.content(first)):
+            return _of_rows(rows, self.how, kind, content=content)
+        half, _ = replace(self, size=self.size // 2).matrix()
         if len(half) != len(first):
-            raise Unfit(f"called with {how}: the number of heads follows the length")
-        rows = [
-            row
-            for x, end in ((first, size), (half, size // 2))
-            for row in _of_matrix(np.arange(end - x.shape[1], end), x)
-        ]
-        return _of_rows(rows, how, kind)
+            raise Unfit(f"called with {self.how}: the number of heads follows the length")
+        return _of_rows([*rows, *_last_rows(half)], self.how, kind)
 
-    sizes = (SHORT,) if how == "hidden states" else (MIDDLE, SHORT, LEAST)
-    widths = widths or {SHORT: None} if how == "hidden states" else {0: None}
-    return _first_fitting(partial(matrix, size, width) for size in sizes for width in widths)
+    def content(self, zero: np.ndarray) -> str:
+        """What a matrix depends on beside positions, by its defining identity; empty for a bias."""
+        how = self.how
+        seen = np.isfinite(zero) & (zero > MASKED)
+        base = np.where(seen, zero, 0)
+
+        def moved(seed: int, factor: float = 1.0) -> np.ndarray:
+            return np.where(seen, self.matrix(seed, factor)[0], 0) - base
+
+        a = moved(1)
+        if not a.any():
+            return ""
+        if how == OWN or (how == HIDDEN and not _adds_gates(base, a + base, seen)):
+            return f"the {how}"
+        if how == HIDDEN:
+            return GATES
+        one = floats(self.arguments(1)[0])
+        one = np.where(seen, one.reshape(-1, *one.shape[-2:]), 0)
+        norms, kept = np.linalg.norm(a, axis=-1), np.linalg.norm(one, axis=-1)
+        if np.allclose(norms, kept, 1e-4) and not np.allclose(np.abs(a), np.abs(one), atol=1e-3):
+            raise Unfit(f"called with {how}: it turns them")
+        if np.allclose(a, one, atol=1e-4):
+            return ""
+        b, large, twice = moved(2), moved(1, 1000.0), moved(1, 2.0)
+        if np.abs(large).max() <= 50 * np.abs(a).max():
+            return CAPPED
+        if not np.allclose(twice, 2 * a, atol=1e-3):
+            return f"the {how}"
+        past, size = seen & (np.abs(one) > 0.1), self.size
+        factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
+        rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
+        alone = np.allclose(a, factor.max() * one, atol=1e-3) or np.ptp(rows) <= 0.01 * rows.max()
+        return FACTOR if alone and b.any() else GROWING
 
 
-GATES = "gates of the content"
-OWN = "queries, keys and positions"
-VECTORS = "vectors of positions i and j"
+def _last_rows(matrix: np.ndarray) -> list[QueryRow]:
+    """A matrix as rows of the last queries."""
+    _, queries, size = matrix.shape
+    return _of_matrix(np.arange(size - queries, size), matrix)
 
 
-def _content(
-    square: Callable[..., tuple[np.ndarray, str]],
-    zero: np.ndarray,
-    how: str,
-    given: Callable[..., tuple[object, ...]],
-    size: int,
-    width: int,
-) -> str:
-    """What a matrix depends on beside positions, by its defining identity; empty for a bias."""
-    seen = np.isfinite(zero) & (zero > MASKED)
-    base = np.where(seen, zero, 0)
-
-    def moved(seed: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        changed = np.where(seen, square(seed=seed, factor=factor)[0], 0) - base
-        return changed, floats(given(size, width, seed)[0]) * factor
-
-    a, one = moved(1)
-    if not a.any():
-        return ""
-    if how == OWN:
-        return f"the {how}"
-    if how == "hidden states":
-        past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
-        for values in (np.where(seen, zero, 0), a + base):
-            steps = np.diff(values, axis=2)
-            alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
-            if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
-                return f"the {how}"
-        return GATES
-    one = np.where(seen, one.reshape(-1, *one.shape[-2:]), 0)
-    norms, kept = np.linalg.norm(a, axis=-1), np.linalg.norm(one, axis=-1)
-    if np.allclose(norms, kept, 1e-4) and not np.allclose(np.abs(a), np.abs(one), atol=1e-3):
-        raise Unfit(f"called with {how}: it turns them")
-    if np.allclose(a, one, atol=1e-4):
-        return ""
-    b, _ = moved(2)
-    large, _ = moved(1, 1000.0)
-    twice, _ = moved(1, 2.0)
-    bounded = np.abs(large).max() <= 50 * np.abs(a).max()
-    if bounded:
-        return CAPPED
-    if not np.allclose(twice, 2 * a, atol=1e-3):
-        return f"the {how}"
-    past = seen & (np.abs(one) > 0.1)
-    factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
-    rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
-    alone = np.allclose(a, factor.max() * one, atol=1e-3) or np.ptp(rows) <= 0.01 * rows.max()
-    return FACTOR if alone and b.any() else GROWING
+def _adds_gates(zero: np.ndarray, other: np.ndarray, seen: np.ndarray) -> bool:
+    """Whether each step to a nearer key adds what is the same for all queries, and never less than
+    0, in a matrix of each of two contents."""
+    past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
+    for values in (zero, other):
+        steps = np.diff(values, axis=2)
+        alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
+        if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
+            return False
+    return True
 
 
 def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:
@@ -911,8 +929,7 @@ def of_array(array: object) -> Sample:
     kind = str(getattr(array, "dtype", "float64")).rpartition(".")[2]
     axes, values = layout(array)
     if axes == "matrix":
-        queries, size = values.shape[1:]
-        return _of_rows(_of_matrix(np.arange(size - queries, size), values), "an array", kind)
+        return _of_rows(_last_rows(values), "an array", kind)
     how, formulas = f"an array of {axes}", tuple[Expr, ...]()
     distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
     if axes == "slopes":
@@ -922,7 +939,7 @@ def of_array(array: object) -> Sample:
 
 
 _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
-    1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", "hidden states"))),
+    1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", HIDDEN))),
     2: (
         _of_positions,
         *(partial(_of_row, how=h) for h in (VECTORS, "two lengths", "heads and a length")),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dis
 import functools
 import math
 import operator
@@ -16,20 +17,18 @@ import sys
 import types
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.encodings.branches import ROUNDING, NotTraced, Path, Slot
+from farfield.theory.encodings.branches import MARK, ROUNDING, NotTraced, Path, Slot
 from farfield.theory.encodings.families import shortest_decimal
 from farfield.theory.encodings.layouts import LEAST
 from farfield.theory.functions.nodes import n
 from farfield.theory.relations import BY_SYMBOL, SIX
 
-MARK = "__traced__"
-"""A name in the globals of a program that is followed."""
 LIBRARIES = ("math", "numpy", "torch", "jax")
 _INFINITE = (S.Infinity, S.NegativeInfinity, S.NaN)
 _KNOWN = {math.pi: sympy.pi, 2 * math.pi: 2 * sympy.pi, math.e: S.Exp1}
@@ -58,12 +57,28 @@ class Symbolic:
     def __float__(self) -> float:
         raise NotTraced("the distance is handed to code that is not followed")
 
+    def __repr__(self) -> str:
+        raise NotTraced("the distance as text")
+
+    def __copy__(self) -> Symbolic:
+        return Symbolic(self.expr, self.slot, self.path)
+
+    def __deepcopy__(self, memo: object) -> Symbolic:
+        return self.__copy__()  # on the same path
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotTraced("the distance is stored")
+
     def _sympy_(self) -> Expr:
         return self.expr
 
     def __hash__(self) -> int:
-        if MARK not in sys._getframe(1).f_globals:
+        frame = sys._getframe(1)
+        if MARK not in frame.f_globals:
             raise TypeError("unhashable type: 'Symbolic'")  # SymPy's caches pass it by
+        step = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        if step.startswith(("STORE", "CALL")):  # a dictionary of the program would keep it
+            raise NotTraced("the distance is stored")
         return hash(operator.index(self))
 
     def __getitem__(self, key: object) -> Symbolic:
@@ -79,7 +94,9 @@ class Symbolic:
 
     def __getattr__(self, name: str) -> Any:
         if name in _SAME:
-            return lambda *args, **options: Symbolic(self.expr, self.slot, self.path)
+            return lambda *args, **options: self.__copy__()
+        if name in _TYPES:
+            return lambda *args, **options: _typed(self, name, *args, *options.values())
         if name in ("dtype", "device", "shape", "ndim", "T"):
             return {"shape": (), "ndim": 0, "T": self, "dtype": _float32()}.get(name)
         if name in FUNCTIONS and name not in ("min", "max", "sum"):
@@ -90,9 +107,27 @@ class Symbolic:
 
 
 _SAME = {
-    *("float", "double", "to", "astype", "type", "type_as", "copy", "clone", "detach", "item"),
-    *("contiguous", "cpu", "cuda", "unsqueeze", "squeeze", "expand", "view", "reshape", "long"),
+    *("type_as", "copy", "clone", "detach", "item"),
+    *("contiguous", "cpu", "cuda", "unsqueeze", "squeeze", "expand", "view", "reshape"),
 }
+_WIDE, _WHOLE = {"float", "double", "float32", "float64"}, {"int", "long", "int32", "int64"}
+_TYPES = {"to", "astype", "type", "float", "double", "int", "long"}
+_DEVICES = ("cpu", "cuda", "mps")
+
+
+def _typed(x: Symbolic, *kinds: Any) -> Symbolic:
+    """A value in other types: floats keep it, integers cut it, small ones are not followed."""
+    for kind in kinds:
+        kind = kind.real if isinstance(kind, Library) else kind
+        is_type = isinstance(kind, (str, type)) or type(kind).__name__ == "dtype"
+        name = getattr(kind, "__name__", str(kind)).rpartition(".")[2] if is_type else "to"
+        if name in _WHOLE:
+            x = FUNCTIONS["int"](x.path, x)
+        elif name in _WIDE:
+            x = applied(lambda path, e: e, float, x.path, x)
+        elif name not in _TYPES and not name.startswith(_DEVICES):
+            raise NotTraced(f"the distance as {name}")
+    return x.__copy__()
 
 
 def _float32() -> object:
@@ -270,7 +305,13 @@ def _has_power(a: Any, b: Any) -> None:
         raise ZeroDivisionError("0.0 cannot be raised to a negative power")
 
 
+def _refused(*given: object) -> NoReturn:
+    raise NotTraced("bits of the distance")
+
+
 _DIVIDES = ("truediv", "floordiv", "mod")
+for _name in ("or", "ror", "xor", "rxor", "lshift", "rlshift", "matmul", "rmatmul", "invert"):
+    setattr(Symbolic, f"__{_name}__", _refused)  # a program may catch a TypeError
 for _name in OPERATORS:
     setattr(Symbolic, f"__{_name}__", _binary(_name, False))
     setattr(Symbolic, f"__r{_name}__", _binary(_name, True))
@@ -459,11 +500,16 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ndim": lambda path, x: 0,
     "sum": lambda path, values, start=0: functools.reduce(operator.add, values, start),
     **{
-        name: lambda path, x, *_, **__: Symbolic(*_parts(lifted(x, path)))
-        for name in (
-            *("float", "float64", "double", "int64", "tensor", "asarray", "array", "as_tensor"),
-            *("float32", "clone", "deepcopy", "atleast_1d", "squeeze", "copy"),
-        )
+        name: lambda path, x, *kinds, name=name, **_: _typed(lifted(x, path), name, *kinds)
+        for name in ("float", "float64", "double", "int64", "float32")
+    },
+    **{
+        name: lambda path, x, *kinds, **_: _typed(lifted(x, path), *kinds)
+        for name in ("tensor", "asarray", "array", "as_tensor")
+    },
+    **{
+        name: lambda path, x, *_, **__: lifted(x, path).__copy__()
+        for name in ("clone", "deepcopy", "atleast_1d", "squeeze", "copy")
     },
 }
 FUNCTIONS |= {
@@ -498,11 +544,9 @@ def _called(name: str, path: Path, *args: Any, **options: Any) -> Any:
         raise NotTraced(f"{name} with {min(strange)}=")
     value = FUNCTIONS[name](path, *args, **given)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return lifted(value, path) if number or hasattr(value, "item") else value
-
-
-def _parts(x: Symbolic) -> tuple[Expr, Any, Path]:
-    return x.expr, x.slot, x.path
+    value = lifted(value, path) if number or hasattr(value, "item") else value
+    kind = options.get("dtype")
+    return value if kind is None else _typed(lifted(value, path), kind)
 
 
 def _isinstance(x: Any, kinds: Any) -> bool:
@@ -510,9 +554,9 @@ def _isinstance(x: Any, kinds: Any) -> bool:
         k.real if isinstance(k, Library) else k
         for k in (kinds if isinstance(kinds, tuple) else (kinds,))
     ]
-    if not isinstance(x, Symbolic):
-        return isinstance(x, tuple(each))
-    return (int if x.expr.is_integer else float) in each
+    if isinstance(x, Symbolic):  # at the first distance of the path, as it is of a value
+        x = x.path.value(x.slot, x.path.start()) if isinstance(x.slot, Slot) else x.slot
+    return isinstance(x, tuple(each))
 
 
 class Captured:
@@ -556,7 +600,7 @@ class Library:
             whole = self.real is not getattr(builtins, name, None) and not two
             if whole and name in ("min", "max", "sum"):
                 raise NotTraced(f"{name} of all distances")
-            if name in _SMOOTH:
+            if name in _SMOOTH and not options:
                 return smooth(name, self.real, self.path, *args)
             return _called(name, self.path, *args, **options)
         with contextlib.suppress(TypeError):

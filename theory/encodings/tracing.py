@@ -28,6 +28,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.door import Interrupted, after, watched
 from farfield.theory.encodings.branches import (
+    MARK,
     PATHS,
     PROBED,
     ROUNDING,
@@ -36,12 +37,12 @@ from farfield.theory.encodings.branches import (
     Path,
     Raised,
     powers,
+    program_frame,
 )
 from farfield.theory.encodings.layouts import LEAST
 from farfield.theory.encodings.traced_values import (
     BUILTINS,
     LIBRARIES,
-    MARK,
     Captured,
     Condition,
     Library,
@@ -52,7 +53,7 @@ from farfield.theory.encodings.traced_values import (
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
-KEY = sympy.Symbol("key", integer=True, nonnegative=True)
+KEY, BATCH = sympy.symbols("key batch", integer=True, nonnegative=True)
 SCORE = sympy.Symbol("score", real=True)
 TRACE_S, PATIENCE = 3.0, 2
 KEYS = (0, 7, 12_345)
@@ -64,6 +65,8 @@ TIES = 12_000
 """Distances at which a rounding may go either way, and the program is held against its formula."""
 SKIPPED = 8
 """Distances at which a program may raise, as `1/n` does at 0."""
+ANYWHERE = {*range(256), *(PROBED * k // 128 + k * k % 127 for k in range(128))}
+"""Distances at which a program is held against its formula, whatever it looks like."""
 T = TypeVar("T")
 _RAISED = (ArithmeticError, AssertionError, ValueError, LookupError)
 
@@ -119,12 +122,14 @@ def _formula(f: Any, kind: str, head: int, binary: bool) -> Expr:
 
 def _in_time(call: Callable[[], T]) -> T:
     """A call of the program, or of SymPy about it, that ends."""
+    late = after(TRACE_S, PATIENCE)
     try:
-        return watched(after(TRACE_S, PATIENCE), call)
+        value = watched(late, call)
+        if not late():  # else the program may have caught what ends it
+            return value
     except Interrupted:
-        raise Untraced(f"it was not followed within {TRACE_S:g} s") from None
-    except SystemExit:
-        raise Untraced("it ends the program") from None
+        pass
+    raise Untraced(f"it was not followed within {TRACE_S:g} s")
 
 
 def pieced(pieces: Sequence[Piece]) -> Expr:
@@ -188,11 +193,15 @@ def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
             value = _result(lifted(result, path), kind, masks=_is_truth(result))
         except _RAISED as error:
             value = Symbolic(S.NaN, Raised(error), path)
-        except (TypeError, AttributeError, RuntimeError) as error:
-            raise NotTraced(f"{type(error).__name__}: {error}") from error
         except NotTraced as why:
-            where = _raising_line(why)
-            raise NotTraced(str(why) if "(line" in str(why) else f"{why}{where}") from None
+            path.refusal = why
+        except (KeyboardInterrupt, Interrupted):
+            raise
+        except BaseException as error:  # whatever a program raises
+            raise NotTraced(f"{type(error).__name__}: {error}") from error
+        if (refusal := path.refusal) is not None:
+            reason, where = str(refusal), _raising_line(refusal)
+            raise NotTraced(reason if "(line" in reason else f"{reason}{where}") from None
         pieces.append(Piece(path.domain, value.expr, path, value.slot))
         waiting += reversed(path.waiting)
     if True in kinds and kind != "bhqk" and (len(kinds) > 1 or kind not in ("qk", "hqk")):
@@ -219,7 +228,7 @@ def _arguments(kind: str, head: int, path: Path) -> list[Any]:
         "m": -distance,
         "k": key,
         "q": key + distance,
-        "b": 0,
+        "b": Symbolic(BATCH, path.written(lambda: 0), path),
         "h": head,
         "s": Symbolic(SCORE, path.written(lambda: AT_SCORE), path),
     }
@@ -242,6 +251,8 @@ def _result(value: Any, kind: str, *, masks: bool) -> Symbolic:
         if any(p.has(query) for p in kept) or len(kept) == len(parts):
             raise NotTraced("the value depends on the positions")
         raise NotTraced("rows differ by a constant each")
+    if BATCH in expr.free_symbols:
+        raise NotTraced("the value depends on the batch")
     if SCORE in expr.free_symbols:
         raise NotTraced("the value depends on the score in another way than by a sum")
     return Symbolic(expr, value.slot, value.path)
@@ -249,9 +260,7 @@ def _result(value: Any, kind: str, *, masks: bool) -> Symbolic:
 
 def _line() -> int:
     """The line of the program that is running."""
-    frame = sys._getframe()
-    while frame is not None and MARK not in frame.f_globals:
-        frame = frame.f_back  # type: ignore[assignment]
+    frame = program_frame()
     return 0 if frame is None else frame.f_lineno
 
 
@@ -309,7 +318,7 @@ class _Copies:
     def _builtins(self) -> dict[str, Any]:
         replaced: dict[str, Any] = {x: Library(getattr(builtins, x), self.path) for x in BUILTINS}
         replaced["__import__"] = lambda *a, **o: symbolic(__import__(*a, **o), self.path)
-        return {"__builtins__": vars(builtins) | replaced, MARK: True}
+        return {"__builtins__": vars(builtins) | replaced, MARK: self.path}
 
 
 def _used(code: types.CodeType) -> set[str]:
@@ -324,13 +333,10 @@ def _used(code: types.CodeType) -> set[str]:
 def _compare(f: Any, kind: str, head: int, pieces: Sequence[Piece]) -> None:
     """Raise Untraced where the program's value, its tape and its formula differ."""
     keys = KEYS if "k" in kind else KEYS[:1]
-    ends = {x for p in pieces for x in (p.domain.low, p.domain.high or 0, p.path.start())}
+    ends = {x for p in pieces for x in (p.domain.low, p.path.start())}  # a high is before a low
     for piece in pieces:
-        places = sorted(
-            k
-            for k in {*powers(PROBED), *_around(ends), *_ties(piece.formula)}
-            if piece.domain.has(k)
-        )
+        known = {*powers(PROBED), *_around(ends), *_ties(piece.formula)}
+        places = sorted(k for k in known | ANYWHERE if piece.domain.has(k))
         if not places:
             continue
         if piece.formula is S.NaN and max(places) < SKIPPED:
@@ -339,18 +345,21 @@ def _compare(f: Any, kind: str, head: int, pieces: Sequence[Piece]) -> None:
             error = piece.slot.error if isinstance(piece.slot, Raised) else ValueError("nan")
             raise Untraced(f"it raises {type(error).__name__} ({error}) at distance {places[0]}")
         ours = tabulate(piece.formula, np.array(places))
-        at = [(k, key) for k in places for key in keys]
+        at = [
+            (k, key, formula)
+            for k, formula in zip(places, ours, strict=True)
+            for key in (keys if k in known else keys[k % len(keys) :][:1])
+        ]
         theirs = _in_time(partial(_run_all, f, kind, head, at))
-        formulas = np.repeat(ours, len(keys))
-        for (k, _), formula, (value, slack) in zip(at, formulas, theirs, strict=True):
+        for (k, _, formula), (value, slack) in zip(at, theirs, strict=True):
             if not _close(value, formula, slack):
                 raise Untraced(f"at distance {k} the program gives {value}, its formula {formula}")
 
 
 def _run_all(
-    f: Any, kind: str, head: int, at: Sequence[tuple[int, int]]
+    f: Any, kind: str, head: int, at: Sequence[tuple[int, int, float]]
 ) -> list[tuple[float, float]]:
-    return [_run(f, kind, head, *where) for where in at]
+    return [_run(f, kind, head, k, key) for k, key, _ in at]
 
 
 def _around(ends: set[int]) -> set[int]:
@@ -361,7 +370,9 @@ def _ties(formula: Expr) -> set[int]:
     """Distances at which a rounded value is an integer, near and far."""
     parts = (r for e in formula.atoms(*ROUNDING, sympy.Mod) for r in e.atoms(sympy.Rational))
     shares = {int(r.q if r.q < PROBED else sympy.Rational(repr(float(r))).q) for r in parts}
-    return {
+    bases = {int(e.args[0]) for e in formula.atoms(sympy.log) if e.args[0].is_Integer}
+    logs = {b**k + s for b in bases if b < PROBED for k in range(21) for s in (-1, 0, 1)}
+    return {k for k in logs if 0 <= k <= PROBED} | {
         step * j
         for step in shares
         if 1 < step < PROBED
@@ -390,7 +401,9 @@ def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, 
             break
         except (TypeError, AttributeError, NotImplementedError) as error:
             why = why or error
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, Interrupted):
+            raise
+        except BaseException as error:
             raise Untraced(f"it raises {type(error).__name__} ({error}) at {distance}") from None
     else:
         raise Untraced(f"it raises {type(why).__name__} ({why}) at {distance}")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -326,16 +324,6 @@ def test_families_recover_their_numbers():
     assert visible(np.array([0.0, -1e5, -2e5])).all()  # two numbers are no mask
 
 
-def test_reading_of_objects_is_loaded_with_the_first_object():
-    code = (
-        "import sys, farfield.theory.encodings; from farfield import check_convergence;"
-        "check_convergence('-n');"
-        "print([m for m in sys.modules if m in ('numpy', 'torch') or 'inspection' in m])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
-
-
 def test_functions_of_jax_are_read_where_it_is_installed():
     """JAX functions take arrays of NumPy and give arrays that NumPy reads."""
 
@@ -365,6 +353,33 @@ def test_each_head_is_asked_at_the_far_edges_of_all():
     assert "window of 5000 keys" in inspection.family
     assert "window of 10000 keys" in inspection.family
     assert inspection.seen.query == 2**20
+
+
+def test_scores_are_judged_once_a_head_also_where_its_edges_are_its_own():
+    judged = []
+
+    def windowed(score, b, h, q, k):
+        if np.any(np.asarray(score)):
+            judged.append(h)
+        return score + _windows(h, q, k)
+
+    inspection = inspect_bias(windowed, heads=2)
+    assert "window of 10000 keys" in inspection.family
+    each_way = 2 * 4  # four random scores, at near and at far queries
+    assert judged == 2 * ([0] * each_way + [1] * each_way)  # a second call shows the same
+
+
+def test_heads_of_one_bias_may_do_different_things_to_the_score():
+    def next_adds_more(score, b, h, q, k):
+        return (1 + h) * score - np.heaviside(q - k, 0) * (q - k)
+
+    def each_doubles(score, b, h, q, k):
+        return 2 * score - np.heaviside(q - k, 0) * (q - k)
+
+    several, one = (inspect_bias(f) for f in (next_adds_more, each_doubles))
+    assert several.heads == one.heads == 1
+    factor = "beside the bias it gives a bounded factor of the content logit"
+    assert factor in several.findings and factor in one.findings
 
 
 def test_a_change_at_far_queries_alone_is_seen():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import functools
 import math
 import random
 import sys
@@ -15,6 +18,7 @@ from farfield import check_convergence, encoding
 from farfield import theoretical_receptive_field as trf
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings.python_files import load
+from farfield.theory.encodings.tracing import Untraced, traced
 
 sys.path.insert(0, str(Path(__file__).parent))
 from programs import KINDS, program
@@ -137,3 +141,105 @@ def test_a_theorem_is_about_every_head(seeds, tmp_path):
             continue
         label = check_convergence(found).label
         assert (label == "theorem") == ({*kinds} == {"distance"}), (text, label)
+
+
+class Own(BaseException):
+    """An exception of a program's own."""
+
+
+def raises(n, error=Own):
+    if n > 5000:
+        raise error("far")
+    return -n / 8
+
+
+def catches_everything(n):
+    try:
+        return 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8
+    except BaseException:
+        return -n / 8
+
+
+def suppresses(n):
+    with contextlib.suppress(BaseException):
+        return 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8
+    return -n / 8
+
+
+def without_bits(n):
+    try:
+        return 0.0 if (n ^ 1) % 5000 == 4998 else -n / 8
+    except TypeError:
+        return -n / 8
+
+
+def dispatched(n):
+    whole = functools.singledispatch(lambda x: -x / 8)
+    whole.register(int, lambda x: 0.0 if x % 100 == 99 else -x / 8)
+    return whole(n)
+
+
+UNFOLLOWED = {
+    "its text": lambda n: 0.0 if str(n).endswith("4321") else -n / 8,
+    "a string of it": lambda n: 0.0 if f"{n}"[-4:] == "4321" else -n / 8,
+    "its type": lambda n: -n / 8 if type(n) is not int else -n / 8 * (n % 100 != 99),
+    "its class": dispatched,
+    "an attribute": lambda n: -n / 8 if hasattr(n, "ndim") else -n / 8 * (n % 100 != 99),
+    "a small type": lambda n: torch.where(n.to(torch.uint8) == 99, 0.0, -n / 8),
+    "an option": lambda n: torch.where(torch.as_tensor(n, dtype=torch.int16) == 99, 0.0, -n / 8),
+    "everything caught": catches_everything,
+    "everything suppressed": suppresses,
+    "bits": without_bits,
+    "thousandths": lambda n: -math.floor(math.log(n + 1, 10) * 3),
+    "an exception of its own": raises,
+    "no memory": functools.partial(raises, error=MemoryError),
+    "no file": functools.partial(raises, error=FileNotFoundError),
+}
+
+
+@pytest.mark.parametrize("name", UNFOLLOWED)
+def test_what_a_program_does_unseen_is_no_formula(name):
+    """Each differs from the formula that its own branches say, at few distances or far out."""
+    with pytest.raises(Untraced):
+        traced(UNFOLLOWED[name], "n")
+    try:
+        assert encoding(UNFOLLOWED[name]).origin == "tabulated"
+    except InputError as error:
+        assert "internal" not in str(error)
+
+
+@pytest.mark.parametrize("heads", ["q - k < 100 and b == 0", "q - k < 100 * (b + 1)"])
+def test_a_mask_of_the_batch_is_no_formula(heads):
+    with pytest.raises(Untraced, match="the batch"):
+        traced(eval(f"lambda b, h, q, k: {heads}"), "bhqk")
+
+
+@pytest.mark.parametrize(
+    ("program", "formula"),
+    [
+        (
+            lambda n: 0.0 if copy.deepcopy(n) % 100 == 99 else -n / 8,
+            lambda n: -n / 8 * (n % 100 != 99),
+        ),
+        (lambda n: -1 / (1 - 0.5**n) if n else -9.0, lambda n: -1 / (1 - 0.5**n) if n else -9.0),
+        (lambda n: -np.asarray(n / 3, dtype=np.int64), lambda n: -(n // 3)),
+        (lambda n: -n / 8 if isinstance(n, (int, np.integer)) else 0.0, lambda n: -n / 8),
+    ],
+    ids=["a copy", "a power of all distances", "a whole type", "a kind of number"],
+)
+def test_what_is_followed_is_the_program(program, formula):
+    at = [*range(500), 4099, 10**6 - 1]
+    np.testing.assert_allclose(encoding(program).bias(at)[0], [formula(k) for k in at], rtol=1e-9)
+
+
+def test_a_memory_of_the_program_is_left_as_it_is():
+    known = {}
+
+    def remembered(n):
+        if n not in known:
+            known[n] = -n / 8
+        return known[n]
+
+    with pytest.raises(Untraced, match="stored"):
+        traced(remembered, "n")
+    assert not known

@@ -9,7 +9,7 @@ from farfield.theory.answers.answer import Label
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding
-from farfield.validation.forecast import NEAR
+from farfield.validation.forecast import NEAR, forecast
 from farfield.validation.study.beside_rows import BesideRows, beside_rows
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import study
@@ -53,6 +53,16 @@ def test_the_field_is_told_in_training_rows():
 def test_what_has_no_field_says_nothing_of_one():
     for name in ("rope", "kerple_log"):
         assert beside_rows(encoding(name), trained=64, tested=1024) == BesideRows(name, 64)
+        assert beside_rows(encoding(name), "mine", trained=64, tested=1024).name == "mine"
+
+
+def test_the_forecast_is_that_of_the_rows_and_layers_asked_about():
+    usual = forecast("-n/8", trained=64, tested=1024)
+    for options in ({"tested": 256, "layers": 4}, {"tested": 1024, "layers": 2}):
+        found = beside_rows(encoding("-n/8"), "mine", trained=64, **options)
+        direct = forecast("-n/8", trained=64, **options)
+        assert found.forecast.to_dict() == direct.to_dict() != usual.to_dict()
+        assert found.name == "mine"
 
 
 def test_neighbours_are_a_forecast_and_say_whether_they_are_near():

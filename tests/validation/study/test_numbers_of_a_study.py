@@ -10,6 +10,7 @@ from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding
 from farfield.validation.results import LAST
+from farfield.validation.study.demo import row as demo_row
 from farfield.validation.study.place import PLACE_EPS, place
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import Studied, Study
@@ -49,6 +50,8 @@ def test_each_row_of_a_prediction_is_the_answer_to_its_question():
     assert whole > row, "the two differ, so that one in place of the other would fail"
     far = direct["leak", f"32 to {ROW}"], str(direct["certified window", "error ≤ 1/10"])
     assert p.numbers() == (SLOW, Verdict.CONVERGES, str(direct["TRF(1/100)", "whole series"]), *far)
+    assert p.beside.forecast is p.forecast and p.beside.field is p.receptive_fields[1]
+    assert (p.name, p.beside.name, p.beside.trained) == (SLOW, SLOW, TRAINED)
 
 
 def lines(scale, mask=""):
@@ -78,7 +81,10 @@ def test_what_was_measured_is_told_as_its_lines_have_it():
     whole = Study((plain,), {**sizes, "measure": {"lengths": (16, 64)}}, asked=(SLOW,))
     curve, table, *_, last = whole.measured()
     assert isinstance(curve, Curve) and isinstance(table, Table)
+    assert curve.x_name == "context length (tokens), trained on 16" and curve.at == (16, 32, 64)
+    assert curve.y_name == "perplexity / perplexity at 16" and curve.log_x and curve.log_y
     first, other = curve.lines
+    assert [(line.name, line.colour) for line in curve.lines] == [(SLOW, 0), (f"{SLOW} + BCA", 1)]
     assert (first.x, first.y) == ((16, 32, 64), (1.5, 3.0, 4.5)) and other.y[-1] == 3.75
     assert first.bars == tuple(pytest.approx((y - 0.1, y + 0.2)) for y in first.y)
     assert [terminal(cell) for cell in table.rows[0]] == [*plain.row(False)]
@@ -87,10 +93,53 @@ def test_what_was_measured_is_told_as_its_lines_have_it():
         "Preset tiny: 2 layers, width 32, 8 heads, 30 steps of 4 rows of 16 tokens, seed 5, on a "
         "text (SHA-256 abc)."
     )
-    lead = terminal(dataclasses.replace(whole, asked=()).lead().text)
+    aside = dataclasses.replace(whole, asked=())
+    assert terminal(aside.measured()[0].text) == (
+        f"{SLOW}, trained: perplexity at 64 tokens is 4.500 times that at the training length "
+        "(4.400 to 4.700), a loss of 6.00 nats a token."
+    )
+    lead = terminal(aside.lead().text)
     assert "A model of 2 layers, 32 wide, was trained with each of 1 of them" in lead
     assert "rows of 16 tokens and measured on up to 64." in lead
     assert whole.lengths == (16, 64)
+
+
+def test_a_study_tells_what_it_is_about_and_the_others_in_a_line_each():
+    names = (SLOW, "nope", "alibi", "rope")
+    entries = tuple(Studied(predict(encoding(name), trained=16, tested=(64,))) for name in names)
+    found = Study(entries, {"length": 16, "measure": {"lengths": (16, 64)}}, asked=names[:1])
+    assert terminal(found.lead().text) == (
+        f"4 encodings; converges: {SLOW}, ALiBi; diverges: NoPE; out of scope: RoPE."
+    )
+    others = found.blocks()[len(entries[0].prediction.blocks()) :]
+    assert [terminal(block.text) for block in others] == [
+        "nope: diverges.",
+        "alibi: converges.",
+        "rope: out of scope.",
+    ]
+    assert [block.label for block in others] == [
+        e.prediction.convergence.label for e in entries[1:]
+    ]
+    (numbers,) = found.numbers()
+    header = ["encoding", "series", "TRF, 99 %", "leak to 64", "window, 1/10"]
+    assert [terminal(cell) for cell in numbers.header] == header and numbers.numeric == (2, 3, 4)
+    for row, entry in zip(numbers.rows, entries, strict=False):  # a rotation has none
+        assert [terminal(cell) for cell in row[::2]] == [*map(str, entry.prediction.numbers()[::2])]
+    assert len(numbers.rows) == 3
+
+
+def test_a_row_of_the_demonstration_leaves_out_what_has_no_number():
+    p = predict(encoding(SLOW), trained=16, tested=(64,))
+    blind = [{**line, "trf": None} for line in lines(1.5)]
+    near = f"{p.forecast.ratio:.2f}" + "*" * (not p.forecast.near)
+    cells = SLOW, "converges", "30", "10", near, "4.500 (4.400-4.700)"
+    assert demo_row(Studied(p).with_lines(lines(1.5))) == cells
+    assert demo_row(Studied(p).with_lines(blind)) == (*cells[:2], "", *cells[3:])
+
+
+def test_five_parameters_without_a_value_are_four_and_no_more():
+    found = predict(encoding("-(a+b+c+d+f)*n"))
+    assert found.missing == "TRF and leak need values for a, b, c, d"
 
 
 def test_a_place_counts_from_the_narrowest():
