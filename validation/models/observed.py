@@ -383,7 +383,7 @@ def _held(layer: Any) -> _Kept:
                 raise NotObserved(f"its cache keeps {name}, of a form that is not known here")
             numbers[of] += part.numel() if of is _STATES else part.numel() // part.shape[-2]
             heads = part.shape[1] if name == "keys" else heads
-    return _Kept(heads, *numbers.values(), _stops(layer))
+    return _Kept(heads, numbers[_KEYS], numbers[_INDEX], numbers[_STATES], _stops(layer))
 
 
 def _stops(layer: Any) -> int | None:
