@@ -15,7 +15,6 @@ import importlib
 import inspect
 import re
 import sys
-import time
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ import numpy as np
 import sympy
 from sympy import Expr
 
-from farfield.theory.algebra.door import Interrupted, watched
+from farfield.theory.algebra.door import Interrupted, after, watched
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings.branches import PROBED, powers
 from farfield.theory.encodings.families import MASKED, shortest_decimal
@@ -37,7 +36,7 @@ from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
-CALL_S, ALL_S = 10.0, 3.0
+CALL_S, ALL_S, PATIENCE = 10.0, 3.0, 3
 LONG, MIDDLE, SHORT, LEAST = 4096, 512, 64, 16
 FAR = np.array(sorted(k for k in set(powers(PROBED)) if k > LONG))
 """Distances beyond the table, and positions of queries, at which a function is asked too."""
@@ -308,9 +307,9 @@ def _of_formulas(formulas: list[Expr], how: str) -> Sample:
 
 def _called(f: Subject, how: str, *args: object) -> object:
     """What a call gives; Unfit with what it raised."""
-    end, arguments = time.monotonic() + CALL_S, [_own(a) for a in args]
+    arguments = [_own(a) for a in args]
     try:
-        return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
+        return watched(after(CALL_S, PATIENCE), lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
     except KeyboardInterrupt:
@@ -482,7 +481,7 @@ def _table(result: object, distances: np.ndarray, how: str) -> Sample:
 
 def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number, as far as it answers in time."""
-    how, end = "one distance after the other", time.monotonic() + ALL_S
+    how, late = "one distance after the other", after(ALL_S, PATIENCE)
 
     def at(k: float, make: type[float]) -> np.ndarray:
         values, kind = _values(_called(f, how, make(k)), how)
@@ -504,7 +503,7 @@ def _one_by_one(f: Subject) -> Sample:
             return values
 
         for k in (*range(1, LONG), *map(int, FAR)):
-            if time.monotonic() > end:
+            if late():
                 ends = f"up to distance {max(known)} it took {ALL_S:g} s"
                 refuse(k < LEAST, f"called with {how}: {ends}")
                 break
