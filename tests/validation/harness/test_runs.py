@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from farfield.theory.answers.errors import InputError
+from farfield.validation.harness import measure
 from farfield.validation.harness import runs as module
 from farfield.validation.harness.runs import job_of, listed, load, local, rows_of, run, sweep
 from farfield.validation.harness.settings import Plan, settle
@@ -181,6 +182,13 @@ def test_a_full_disk_alone_is_called_so_in_the_line_of_its_run(error, asked, tmp
     assert why.startswith(full if error is FULL else f"{error} (all of it: ")
     assert ("space" in why) == (error is FULL)
     assert error is not FULL or "farfield's own code" not in why
+
+
+def test_a_measurement_whose_losses_no_model_has_is_not_kept(asked, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "NATS", 0.5)
+    with pytest.raises(InputError, match=r"is NaN, infinite, or beyond 0\.5 nats a token"):
+        run(asked, tmp_path)
+    assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
