@@ -104,7 +104,7 @@ WRONG = {
     "'/nowhere' does not exist": ("--text", "/nowhere"),
     "--tested 'x' is not a number": ("--tested", "4,x"),
     "too short": ("--tested", "1000000000"),
-    "'none.py' cannot be read": ("--bias", "none.py:Own"),
+    "no file 'none.py'; accepted: a file of Python": ("--bias", "none.py:Own"),
     "log '/nowhere/log.csv' cannot be written": ("--log", "/nowhere/log.csv", "--steps", 1),
 }
 
