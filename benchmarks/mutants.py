@@ -3,11 +3,13 @@
     python benchmarks/mutants.py validation/harness --count 100 --seed 1
 
 A bug is a comparison with another border, a constant one off, a branch taken away, an argument left
-out, two arguments in each other's place, the other operator. A room is a folder or a file. The test
-files that name what the module defines run first, then those of the room, until one fails or the
-time is over. Each bug is printed with its place and the test file that finds it; `mutants.toml`
-lists bugs that change nothing, each with the reason. mutmut and cosmic-ray do not serve here: both
-take the module's name from its path, or mutate files in place, and neither leaves arguments out.
+out, two arguments in each other's place, the other operator. A room is a folder or a file. The
+module's examples run first, then the test files that name what it defines, then those of the room,
+until one fails or the time is over. Each bug is printed with its place and the test file that finds
+it; `mutants.toml` lists bugs that change nothing, each with the reason; the order of what `min` and
+`max` compare, and `strict`, which watches what is so, are left as they are. mutmut and cosmic-ray
+do not serve here: both take the module's name from its path, or mutate files in place, and neither
+leaves arguments out.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def parts(node: ast.AST) -> Iterator[ast.AST]:
         if name in ("annotation", "returns", "decorator_list") or isinstance(node, ast.Assert):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
+            strict = isinstance(child, ast.keyword) and child.arg == "strict"
+            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr) and not strict:
                 yield from parts(child)
 
 
@@ -111,9 +114,10 @@ def replaced(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Name(str() as name, context) if name in NAMES:
             yield ast.Name(NAMES[name], context)
         case ast.Call(f, given, named):
-            for k in range(len(named)):
+            for k in (k for k in range(len(named)) if named[k].arg != "strict"):
                 yield ast.Call(f, given, named[:k] + named[k + 1 :])
-            if len(given) > 1 and not any(isinstance(x, ast.Starred) for x in given[:2]):
+            same = isinstance(f, ast.Name) and f.id in ("min", "max") and not named
+            if len(given) > 1 and not any(isinstance(x, ast.Starred) for x in given[:2]) | same:
                 yield ast.Call(f, [given[1], given[0], *given[2:]], named)
             if len(named) > 1 and named[0].arg and named[1].arg:
                 values = [named[1].value, named[0].value, *(each.value for each in named[2:])]
@@ -150,8 +154,8 @@ def copy(folder: Path) -> None:
 
 
 def tests_of(file: str, room: str) -> list[str]:
-    """The test files of a room and those near, the nearest first: with the rarest of the names that
-    the module defines, its own among them."""
+    """The module, for its examples, and the test files of a room and those near, the nearest first:
+    with the rarest of the names that the module defines, its own among them."""
     text = (ROOT / file).read_text()
     defined = {Path(file).stem, *re.findall(r"^ *(?:def|class) ([A-Za-z]\w{3,})", text, re.M)}
     files = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -162,7 +166,8 @@ def tests_of(file: str, room: str) -> list[str]:
     score = {p: sum(1 / often[k] for k in near[p]) * (1 + (folder in p.parents)) for p in files}
     files.sort(key=lambda p: (-score[p], len(TEXT(p))))
     kept = [p for k, p in enumerate(files) if folder in p.parents or k < 6 < 20 * score[p]]
-    return [str(p.relative_to(ROOT)) for p in kept]
+    examples = Path("package/farfield", file.removeprefix("interface/"))
+    return [str(examples), *(str(p.relative_to(ROOT)) for p in kept)]
 
 
 def _run(folder: Path, test: str, limit_s: int) -> None:
@@ -178,7 +183,7 @@ def _run(folder: Path, test: str, limit_s: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", test]))
+    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--doctest-modules", test]))
 
 
 def fails(folder: Path, test: str, limit_s: int) -> tuple[bool | None, float]:

@@ -279,28 +279,31 @@ class Convergence(Answer):
 
     def _sentence(self) -> Text:
         """The answer in one sentence."""
-        subject = self.subject or expression_line(self.formula or 0)
-        unnamed = len(subject) <= 80 and subject in (
-            expression_line(self.formula or 0),
-            str(self.formula),
+        return (*self._of_whom(), *(self._of_heads() if self.heads else self._of_series()))
+
+    def _of_whom(self) -> Text:
+        """What the sentence is about, and where it has no value."""
+        line = expression_line(self.formula or 0)
+        subject = self.subject or line
+        is_formula = len(subject) <= 80 and subject in (line, str(self.formula))
+        named = words("{subject}: ", subject=self.formula if is_formula else shortened(subject, 80))
+        if self.converges is None or not self.skipped_terms:
+            return named
+        undefined = words(
+            "undefined or infinite at `n = {n}`{more}, so no model can use it as it is. Elsewhere ",
+            n=runs(self.skipped_terms[:SHOWN]),
+            more=" and further distances" if len(self.skipped_terms) > SHOWN else "",
         )
-        named = words("{subject}: ", subject=self.formula if unnamed else shortened(subject, 80))
-        if self.converges is not None and self.skipped_terms:
-            named = (
-                *named,
-                *words(
-                    "undefined or infinite at `n = {n}`{more}, so no model can use it as it is. "
-                    "Elsewhere ",
-                    n=runs(self.skipped_terms[:SHOWN]),
-                    more=" and further distances" if len(self.skipped_terms) > SHOWN else "",
-                ),
-            )
-        if self.heads:
-            count = sum(h.verdict is self.verdict for h in self.heads)
-            heads = f"{count} of {plural(len(self.heads), 'head')}"
-            whole = f"all {len(self.heads)} heads" if count == len(self.heads) else heads
-            return (*named, *words(_OF_HEADS[self.verdict], heads=whole, verdict=self.verdict))
-        text: Text
+        return (*named, *undefined)
+
+    def _of_heads(self) -> Text:
+        """What holds of how many heads."""
+        count, every = sum(h.verdict is self.verdict for h in self.heads), len(self.heads)
+        heads = f"{count} of {plural(every, 'head')}" if count < every else f"all {every} heads"
+        return words(_OF_HEADS[self.verdict], heads=heads, verdict=self.verdict)
+
+    def _of_series(self) -> Text:
+        """The verdict, and what follows from it."""
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
                 how = growth(self.proof.decay, self.converges, self.formula)
@@ -308,30 +311,25 @@ class Convergence(Answer):
                     how = words("its terms are all equal")
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
                     how = words("its terms are equal beyond the table")
-                text = words(
-                    "the series {verdict}{comma}{how}; {so}.",
-                    verdict=self.verdict,
-                    comma=", " if how else "",
-                    how=how,
-                    so=_SO[self.verdict],
-                )
+                comma, so = ", " if how else "", _SO[self.verdict]
+                template = "the series {verdict}{comma}{how}; {so}."
+                return words(template, verdict=self.verdict, comma=comma, how=how, so=so)
             case Verdict.CONDITIONAL:
-                text = words(
+                return words(
                     "the series converges exactly if {condition}; there a long enough window is "
                     "enough, elsewhere none is.",
                     condition=self.condition,
                 )
             case Verdict.OUT_OF_SCOPE:
                 what = MECHANISMS[self.mechanism].words
-                text = words("{what}.", what=what)
                 if what.startswith(_NEVER):
-                    text = (StyledWord(_NEVER, "verdict"), f"{what.removeprefix(_NEVER)}.")
+                    return (StyledWord(_NEVER, "verdict"), f"{what.removeprefix(_NEVER)}.")
+                return words("{what}.", what=what)
             case Verdict.UNDECIDED:
                 tried = sum(step.rule == "tried" for step in self.proof.steps)
-                text = words("undecided, {reason}.", reason=self.reason)
                 if tried > 1:
-                    text = words("undecided: none of {tried} rules decides it.", tried=tried)
-        return (*named, *text)
+                    return words("undecided: none of {tried} rules decides it.", tried=tried)
+                return words("undecided, {reason}.", reason=self.reason)
 
     def fields(self) -> dict[str, Any]:
         return {k: v for k, v in super().fields().items() if k != "budget_s"} | {

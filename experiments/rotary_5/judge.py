@@ -32,7 +32,19 @@ SAID = {
     "a change trades near needles for far ones": "a trade: {alternative}",
     "no difference is shown": "no difference is shown",
 }
-WORDS = (HERE / "words.md").read_text() if (HERE / "words.md").exists() else ""
+WORDS = """\
+The plan was read on one H200 with torch 2.11, before the truth, and all rows of the truth after it.
+
+* **The advice held on both texts**, by the first six rows and by all: take Self-Extend, as was
+  expected. It recalls 360 and 392 of 864 needles, the cut text 259 and 298. No band within the
+  trained length is lost, and no loss of the last targets is shown.
+* YaRN 1.5, the null of model cards, recalls 333 and 366, and loses near needles on networkx. Of the
+  nulls "no difference is shown" is wrong on both texts.
+* **Order of losses**: 23 of 24 pairs. In 12 of them one setting is none, whose loss is 1.2 and 1.5
+  nats higher; of the others 11 of 12 are right.
+* **Recall by band** lies within .1 in 10 of 12 cases. It is missed for the cut text on networkx,
+  within the trained length: the plan read another part of the package.
+"""
 
 
 def scores(text, name):

@@ -53,6 +53,7 @@ def made(name):
     return farfield.encoding(name, **small.get(name, {}))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", farfield.encodings())
 def test_answers_have_the_same_bones(name):
     for answer in answers(made(name)):
@@ -111,8 +112,12 @@ def test_conversions_and_order():
 
 def test_public_names_are_listed_once_and_typed():
     assert sorted(farfield.__all__) == sorted(set(farfield.__all__))
-    for name in ("ReceptiveField", "Leak", "Window", "Horizon", "Comparison", "Resolution"):
-        assert name in farfield.__all__ and getattr(farfield, name).__doc__
+    kinds = {"ReceptiveField", "Leak", "Window", "Horizon", "Comparison", "Resolution"}
+    assert kinds <= {*farfield.__all__}
+    for name in farfield.__all__:
+        assert getattr(farfield, name).__doc__
+    with pytest.raises(AttributeError):
+        _ = farfield.nonsense
 
 
 def test_as_a_module():

@@ -193,19 +193,6 @@ def test_one_unknown_answer_of_several_is_enough():
     assert exit_code([object()]) == 0
 
 
-def test_a_bug_of_ours_is_an_internal_error_and_no_answer(run, monkeypatch):
-    from farfield.theory import convergence
-
-    def broken(*_, **__):
-        raise TypeError("a seeded bug")
-
-    monkeypatch.setattr(convergence, "encoding", broken)
-    monkeypatch.delenv("FARFIELD_TRACEBACK", raising=False)
-    code, _, err = run("check", "-n")
-    assert code == 3 and err.startswith("farfield: internal error, TypeError: a seeded")
-    assert err.count("\n") == 1
-
-
 def test_a_template_that_is_missing_is_no_full_disk(run, monkeypatch):
     def missing(*_, **__):
         raise FileNotFoundError("icon.html")  # as jinja2 raises it: no number, no file

@@ -32,18 +32,14 @@ def seeded(monkeypatch, door):
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
-def test_a_bug_is_one_line(monkeypatch, door):
+def test_a_bug_is_one_line_and_a_traceback_where_it_is_asked_for(monkeypatch, door):
+    with pytest.raises(IndexError, match="a seeded"):
+        seeded(monkeypatch, door)("-n")
     monkeypatch.delenv("FARFIELD_TRACEBACK")
     with pytest.raises(farfield.InputError) as told:
         seeded(monkeypatch, door)("-n")
     assert str(told.value).startswith("internal error, IndexError: a seeded bug; FARFIELD_TRACE")
     assert type(told.value.__cause__) is IndexError
-
-
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
-def test_a_bug_is_a_traceback_where_it_is_asked_for(monkeypatch, door):
-    with pytest.raises(IndexError, match="a seeded"):
-        seeded(monkeypatch, door)("-n")
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -79,6 +75,7 @@ def test_the_command_line_tells_it_apart_from_bad_input(monkeypatch, run):
     seeded(monkeypatch, farfield.Convergence.certificate)
     code, _, err = run("check", "-n", "--certificate", "x.v")
     assert code == 3 and err.startswith("farfield: internal error, IndexError: a seeded bug")
+    assert err.count("\n") == 1
 
 
 def test_what_is_no_bug_is_told_as_it_is(monkeypatch):

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 
 def test_resolution_of_a_formula(run):
     code, out, _ = run("resolution", "-2*log(1+n)")
@@ -83,25 +81,3 @@ def test_claims_as_json(run):
     assert len(found) >= 5 and all(names <= set(c) and c["kind"] == "proof" for c in found)
     (one,) = json.loads(run("claims", "sun2023.fp16.centred", "--json")[1])
     assert one["verdict"] == "holds_as_printed"
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("resolution",), "give a formula in n"),
-        (("resolution", "-n", "--length", "1"), "number from 2"),
-        (("resolution", "-n", "--scale", "-1"), "positive number"),
-        (("resolution", "-n", "--mask", "circle 3"), "accepted: None"),
-        (("papers", "windows-error"), "table or theorem; the nearest of 251: window-error, "),
-        (("claims", "qin2024.lema0.2"), "the nearest of 167: qin2024.lemma0.2, "),
-        (("claims", "qin2042"), "no claim 'qin2042'; the nearest of 167: qin2024"),
-        (("claims", "--verdict", "wrnog"), "did you mean 'wrong'?"),
-        (("figures", "qin2042"), "qin2024"),
-        (("trf", "kerple_log"), "--set r1=6/5 --set r2=1"),
-        (("claims", "qin2024.eq13", "--kind", "proof"), "leave out the id"),
-    ],
-)
-def test_bad_input(run, args, message):
-    code, out, err = run(*args)
-    assert code == 2 and message in err and not out
-    assert err.startswith("farfield: ") and len(err.splitlines()) == 1

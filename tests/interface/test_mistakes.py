@@ -1,5 +1,6 @@
 """Plausible slips at the command line: one line says what is wrong, where, and what to type."""
 
+import io
 import re
 
 import pytest
@@ -92,11 +93,94 @@ SLIPS = {
     ("check", "softmax(-n)"): r"unknown function 'softmax'; the nearest of \d+: \w+",
     ("check", "-a*n", "--assume", "a"): r"'a': expected NAME=DOMAIN, as --assume r1=real",
     ("hlp",): r"'hlp' is no verb; did you mean 'help'\?",
+    # what is out of range, given twice, or no number, domain, file or name
+    ("trf", "-log(1+n)", "--eps", "nan"): r"eps 'nan' is not a rational number",
+    ("trf", "-log(1+n)", "--length", "0"): r"length 0|whole number from 1",
+    ("trf", "-log(1+n)", "--length", "abc"): r"'abc'",
+    ("trf", "-log(n)"): r"undefined or infinite at n = 0",
+    ("trf", "kerple_log"): r"r1, r2.*--set r1=6/5 --set r2=1",
+    ("trf", "-m*n", "--set", "m"): r"'m': expected NAME=VALUE",
+    ("trf", "-m*n", "--set", "m=1", "--set", "m=2"): r"twice",
+    ("trf", "alibi", "--tested", "64"): r"tested",
+    ("trf", "alibi", "--trained", "64", "--length", "8"): r"length",
+    ("leak", "alibi", "--trained", "64", "--evaluated", "32"): r"tested",
+    ("leak", "alibi", "--dtype", "fp12"): r"dtype 'fp12'",
+    ("check", "-a*n", "--set", "a=-1"): r"outside its domain",
+    ("check", "-a*n", "--assume", "a=[0, 1)", "--set", "a=2"): r"outside its domain",
+    ("check", "-a*n", "--assume", "a=sometimes"): r"sometimes",
+    ("check", "-a*n", "--assume", "a=[2,1]"): r"empty interval",
+    ("check", "-a*n", "--assume", "a=real", "--assume", "a=positive"): r"twice",
+    ("check", "-a*n", "--assume", "log=real"): r"name of a function",
+    ("check", "-a*n", "--assume", "n=real"): r"distance",
+    ("check", "-n", "--assume", "q=real"): r"q",
+    ("check", "-n", "--heads", "0"): r"from 1 to 1024",
+    ("check", "-n", "--dialect", "press"): r"no dialect",
+    ("check", "alibi", "--dialect", "presss"): r"accepted: press",
+    ("check", "alibi", "--set", "delta=2"): r"delta",
+    ("check", "alibi", "--hed", "8"): r"no option --hed; did you mean --head\? the nearest of 19: ",
+    (
+        "check",
+        "alibi",
+        "--colour=64",
+    ): r"a parameter is written --set colour=64; the nearest",
+    ("check", "alibbi"): r"did you mean 'ALiBi'",
+    ("check", ""): r"empty",
+    ("check", "-log(x)"): r"no n, the distance",
+    ("check", "log(-n)"): r"not real",
+    ("check", "__import__('os')"): r"formula",
+    ("check", "-n", "--budget", "-1"): r"a number of seconds, at least 0",
+    ("check", "-n", "--budget", "x"): r"is not known; accepted: a number",
+    ("check", "-n", "--expect", "maybe"): r"maybe",
+    ("check", "-n", "--file", "-"): r"or a list of them with --file",
+    ("check", "--file", "-"): r"holds no formula",
+    ("check", "--file", "/nowhere/list"): r"cannot read",
+    ("check", "--certificate", "/nonexistent", "--verify"): r"/nonexistent",
+    ("atlas", "--heads", "3"): r"options describe one encoding; name it",
+    ("atlas", "--page"): r"page",
+    ("atlas", "alibbi"): r"did you mean 'ALiBi'",
+    ("study", "-n", "--text", "somewhere"): r"text",
+    ("forecast", "-n/8", "--trained", "64", "--tested"): r"--tested has no value",
+    ("audit",): r"needs MODEL",
+    ("audit", "a", "b"): r"'b' is one argument too many",
+    ("design", "alibi", "--reach", "1", "--reach", "2"): r"--reach is given twice",
+    ("trf",): r"give a formula in n.*\[-n/4; 0 x7\]",
+    ("train",): r"give a formula in n",
+    ("map", "-a*n", "-b*n", "--a", "1:2"): r"a map draws one formula",
+    ("trf", "-n", "--trained", "4x"): r"'4x'.*4k \(4096\)",
+    ("trf", "-n", "--trained", "50%"): r"no whole number",
+    ("trf", "-n", "--trained", "0.3k"): r"no whole number",
+    ("trf", "-n", "--eps", "101%"): r"a number in \(0, 1\)",
+    ("trf", "-n", "--eps", "1 % %"): r"1 %",
+    ("erf", "--model", "x", "--length", "4z"): r"--length '4z'.*4k \(4096\)",
+    ("design", "-a*n", "--leak", "<=1%", "--trained", "x"): r"trained 'x'.*4k \(4096\)",
+    ("train", "-n", "--tested", "64,x"): r"'x'.*4k \(4096\)",
+    ("train", "log(-n)"): r"has no value that 20,480 bits tell",
+    ("check", "-n", "-2*n", "--certificate", "x.v"): r"one formula",
+    ("check", "-n", "--tail", "cut"): r"a table alone",
+    ("compare", "-n", "-n/2", "--tail", "cut"): r"none of the formulas is a table",
+    ("check", "[0; -1]"): r"\[0, -1\].*heads",
+    ("resolution",): r"give a formula in n",
+    ("resolution", "-n", "--length", "1"): r"number from 2",
+    ("resolution", "-n", "--scale", "-1"): r"positive number",
+    ("resolution", "-n", "--mask", "circle 3"): r"accepted: None",
+    ("papers", "windows-error"): r"table or theorem; the nearest of 251: window-error, ",
+    ("claims", "qin2024.lema0.2"): r"the nearest of 167: qin2024\.lemma0\.2, ",
+    ("claims", "qin2042"): r"no claim 'qin2042'; the nearest of 167: qin2024",
+    ("claims", "--verdict", "wrnog"): r"did you mean 'wrong'\?",
+    ("figures", "qin2042"): r"qin2024",
+    ("claims", "qin2024.eq13", "--kind", "proof"): r"leave out the id",
+    ("nonsense",): r"'nonsense'",
+    ("map", "-a*log(1+n)", "--a", "0:1e300"): r"1e100",
+    ("map", "-a*log(1+n)", "--a", "1e-200:1"): r"1e-100",
+    ("erf", "/nonexistent"): r"does not exist",
+    ("forecast", "alibi", "--trained", "64", "--tested", "128", "--layers", "1" * 12): r"10000",
 }
 
 
 @pytest.mark.parametrize("words", SLIPS, ids=" ".join)
-def test_a_slip_is_answered_by_one_line_with_the_right_spelling(words, run):
+def test_a_slip_is_answered_by_one_line_with_the_right_spelling(words, run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert err.startswith("farfield: ") and err.count("\n") == 1 and len(err) < 330

@@ -53,39 +53,6 @@ def test_a_missed_expectation_is_told_of_each(run):
     assert code == 1 and "-log(1+n): expected converges, found diverges" in err
 
 
-WRONG = {
-    ("forecast", "-n/8", "--trained", "64", "--tested"): ("--tested has no value",),
-    ("audit",): ("needs MODEL",),
-    ("audit", "a", "b"): ("'b' is one argument too many",),
-    ("design", "alibi", "--reach", "1", "--reach", "2"): ("--reach is given twice",),
-    ("trf",): ("give a formula in n", "[-n/4; 0 x7]"),
-    ("train",): ("give a formula in n",),
-    ("compare", "-n"): ("two formulas or more", "1 given"),
-    ("map", "-a*n", "-b*n", "--a", "1:2"): ("a map draws one formula",),
-    ("trf", "-n", "--trained", "4x"): ("'4x'", "4k (4096)"),
-    ("trf", "-n", "--trained", "50%"): ("no whole number",),
-    ("trf", "-n", "--trained", "0.3k"): ("no whole number",),
-    ("trf", "-n", "--eps", "101%"): ("a number in (0, 1)",),
-    ("trf", "-n", "--eps", "1 % %"): ("1 %",),
-    ("erf", "--model", "x", "--length", "4z"): ("--length '4z'", "4k (4096)"),
-    ("design", "-a*n", "--leak", "<=1%", "--trained", "x"): ("trained 'x'", "4k (4096)"),
-    ("train", "-n", "--tested", "64,x"): ("'x'", "4k (4096)"),
-    ("train", "log(-n)"): ("has no value that 20,480 bits tell",),
-    ("claims", "qin2025"): ("the nearest", "qin2024"),
-    ("check", "-n", "-2*n", "--certificate", "x.v"): ("one formula",),
-    ("check", "-n", "--tail", "cut"): ("a table alone",),
-    ("compare", "-n", "-n/2", "--tail", "cut"): ("none of the formulas is a table",),
-    ("check", "[0; -1]"): ("[0, -1]", "heads"),
-}
-
-
-@pytest.mark.parametrize("args", WRONG, ids=" ".join)
-def test_what_is_wrong_or_missing_is_said_with_what_to_type(run, args):
-    code, out, err = run(*args)
-    assert code == 2 and not out and err.count("\n") == 1
-    assert all(part in err for part in WRONG[args])
-
-
 def test_one_percent_and_4k_are_numbers_everywhere(run):
     for typed, plain in (
         (("trf", "-n/400", "--eps", "1%", "--length", "4k"), ("1/100", "4096")),

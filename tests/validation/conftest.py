@@ -1,3 +1,4 @@
+import functools
 import json
 
 import numpy as np
@@ -229,3 +230,29 @@ def outside_models(tmp_path_factory):
 def numbers():
     """4000 bytes by chance."""
     return np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A model of 128 positions, and how many tokens have passed it."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 97}
+    config = LlamaConfig(**sizes, intermediate_size=32, max_position_embeddings=128)
+    passed, plain = [0], LlamaForCausalLM.forward
+
+    @functools.wraps(plain)
+    def forward(self, input_ids=None, inputs_embeds=None, **more):
+        read = input_ids if inputs_embeds is None else inputs_embeds[..., 0]
+        passed[0] += read.numel()
+        return plain(self, input_ids, inputs_embeds=inputs_embeds, **more)
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
+    return LlamaForCausalLM(config).eval(), passed
+
+
+@pytest.fixture(scope="session")
+def words():
+    """3000 tokens of 97 by chance."""
+    return np.random.default_rng(0).integers(0, 97, 3000)

@@ -361,7 +361,7 @@ def _table(block: Table, unicode: bool, width: int) -> Iterator[str]:
         parts = [
             [cell]
             if len(cell) <= w and cell.isprintable()
-            else textwrap.wrap(cell, w, break_on_hyphens=False) or [""]
+            else textwrap.wrap(cell, w, break_on_hyphens=False)
             for cell, w in zip(row, widths, strict=True)
         ]
         for line in itertools.zip_longest(*parts, fillvalue=""):

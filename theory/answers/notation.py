@@ -14,7 +14,7 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partialmethod
 from html import escape
 from typing import Any
 
@@ -393,12 +393,6 @@ class _Line(_AnyLength, StrPrinter):
         op = "=" if expr.rel_op == "==" else _SIGNS[expr.rel_op][0] if self.unicode else expr.rel_op
         return f"{self._print(expr.lhs)} {op} {self._print(expr.rhs)}"
 
-    def _print_And(self, expr: object) -> str:
-        return self._joined(expr, "and")
-
-    def _print_Or(self, expr: object) -> str:
-        return self._joined(expr, "or")
-
     def _joined(self, expr: Basic, word: str) -> str:
         """And and Or by a word between, in an order of their own: SymPy's sets have none."""
         shown = []
@@ -406,6 +400,9 @@ class _Line(_AnyLength, StrPrinter):
             inner = self._print(arg)
             shown.append(f"({inner})" if isinstance(arg, (sympy.And, sympy.Or)) else inner)
         return f" {word} ".join(shown)
+
+    _print_And = partialmethod(_joined, word="and")
+    _print_Or = partialmethod(_joined, word="or")
 
     def _print_Piecewise(self, expr: Basic) -> str:
         shown = [
@@ -447,16 +444,13 @@ class _Latex(_AnyLength, LatexPrinter):
         above, below = (self._print(abs(k)) for k in (expr.p, expr.q))
         return rf"{'- ' * (expr.p < 0)}\frac{{{above}}}{{{below}}}"
 
-    def _print_And(self, expr: object) -> str:
-        return self._words(expr, "and")
-
-    def _print_Or(self, expr: object) -> str:
-        return self._words(expr, "or")
-
     def _words(self, expr: Basic, word: str) -> str:
         """And and Or by a word between, in an order of their own: SymPy's sets have none."""
         parts = sorted(expr.args, key=sympy.default_sort_key)
         return rf" \text{{ {word} }} ".join(self._print(a) for a in parts)
+
+    _print_And = partialmethod(_words, word="and")
+    _print_Or = partialmethod(_words, word="or")
 
 
 def expression_latex(e: object) -> str:

@@ -424,49 +424,53 @@ def _from_formula(
     if BEHIND.search(text):
         source, printed = parted(source)
         domains, text = printed | {**domains}, source.strip()
-    _no_number(text)
     pairs = settings(text)
-    number = r"[-+]?[\d.][\d.eEk%_/*^+-]*"
-    if len(pairs) > 1 or any(re.fullmatch(number, value) for value in pairs.values()):
-        _no_settings(text, pairs)
-    words = re.split(r"[ -]+", text) if re.fullmatch(r"[A-Za-z][\w -]*", text) else []
-    if words and "n" not in words:
-        if text in SPELLINGS:
-            raise InputError(f"{text} is a function, not a formula; write {text}(n)")
-        if bare_name(text) in _FORMULAS:
-            raise InputError(
-                f"{text} is no encoding of the catalogue; write {_FORMULAS[bare_name(text)]}"
-            )
-        close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
-        hint = f"did you mean {close!r}?" if close else closest(text, CATALOGUE)
-        raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
-    expression = read if isinstance(source, str) else as_expression
+    _no_other_text(text, pairs)
+    read_by = read if isinstance(source, str) else as_expression
+    valued_names = {*given, *assumed}
     try:
-        formula = expression(source, domains)
+        formula = read_by(source, domains)
     except InputError:
-        _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *assumed, *domains})
+        _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - valued_names - {*domains})
         raise
-    names = {s.name for s in formula.free_symbols} - {n.name, *domains}
     if pairs and not formula.free_symbols:
         _no_settings(text, pairs)
+    names = {s.name for s in formula.free_symbols} - {n.name, *domains}
     if text:
-        _no_encodings(text, names - {*given, *assumed})
+        _no_encodings(text, names - valued_names)
     if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
         domains = {**domains, **wider}  # as the formula is read: a/a is 1 where a is positive
-        formula = expression(source, domains)
+        formula = read_by(source, domains)
     parameters = tuple(
         Parameter(s.name, domains.get(s.name, domain_of(s)), True)
         for s in sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
     )
-    count = _count(heads, parameters, given, 1)
     biases = tuple(
         _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
-        for h in range(1, count + 1)
+        for h in range(1, _count(heads, parameters, given, 1) + 1)
     )
-    plainly = not given and re.fullmatch(r"[\w\s+\-*/%!^().,<>=&|]+", text, re.ASCII)
-    lines = [] if plainly else [expression_line(bias, unicode=False) for bias in biases]
-    name = text if plainly else lines[0] if count == 1 else worded(lines)
-    return Encoding(name, formula, biases, parameters)
+    if not given and re.fullmatch(r"[\w\s+\-*/%!^().,<>=&|]+", text, re.ASCII):
+        return Encoding(text, formula, biases, parameters)
+    lines = [expression_line(bias, unicode=False) for bias in biases]
+    return Encoding(lines[0] if len(lines) == 1 else worded(lines), formula, biases, parameters)
+
+
+def _no_other_text(text: str, pairs: Mapping[str, str]) -> None:
+    """Refuse an encoding with a number, settings alone, a word: no formula, with what to type."""
+    _no_number(text)
+    number = r"[-+]?[\d.][\d.eEk%_/*^+-]*"
+    if len(pairs) > 1 or any(re.fullmatch(number, value) for value in pairs.values()):
+        _no_settings(text, pairs)
+    words = re.split(r"[ -]+", text) if re.fullmatch(r"[A-Za-z][\w -]*", text) else ["n"]
+    if "n" in words:
+        return
+    if text in SPELLINGS:
+        raise InputError(f"{text} is a function, not a formula; write {text}(n)")
+    if shape := _FORMULAS.get(bare_name(text)):
+        raise InputError(f"{text} is no encoding of the catalogue; write {shape}")
+    close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
+    hint = f"did you mean {close!r}?" if close else closest(text, CATALOGUE)
+    raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
 
 
 def _no_number(text: str) -> None:

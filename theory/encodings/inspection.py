@@ -349,68 +349,52 @@ def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
 
 def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> Iterator[str]:
     """The findings as sentences, the most important first."""
-    rule, by_distance = MECHANISMS.get(inspection.mechanism), inspection.depends == "distance"
+    is_bias, family = inspection.mechanism == "bias", inspection.family
+    rises = is_bias and inspection.direction == "rises"
     numbers = inspection.table[~visible(inspection.table) & np.isfinite(inspection.table)]
-    theorem = rule.words if rule is not None else "no theorem covers it"
-    masks = inspection.direction == "constant" and inspection.masked_from is not None
-    how = "masks keys by distance" if masks else _DIRECTIONS[inspection.direction]
-    other = "a formula that was traced" if inspection.origin == "traced" else "no known family"
-    yield from (
-        text
-        for holds, text in (
-            (inspection.mechanism == "gated_decay", f"adds up gates of the content: {theorem}"),
-            (
-                inspection.mechanism in _ALONE.values(),
-                f"gives {sample.content} and no bias: {theorem}",
-            ),
-            (inspection.mechanism == "content", f"depends on {sample.content}: {theorem}"),
-            (
-                inspection.mechanism == "row_dependent",
-                "row-normalised: no fixed window is ever enough, since one and the same distance "
-                "weighs less and less in longer rows",
-            ),
-            (
-                inspection.mechanism == "positions",
-                "depends on the positions themselves, not on q - k alone",
-            ),
-            (
-                by_distance and inspection.direction == "rises",
-                "rises with distance: the far past outweighs the near one",
-            ),
-            (
-                numbers.size > 0,
-                f"holds {numbers.min(initial=0):g}, a number that stands for minus infinity, from "
-                f"distance {inspection.masked_from} on",
-            ),
-            (
-                by_distance and inspection.direction != "rises",
-                f"{how}: {inspection.family or other}",
-            ),
-            (
-                by_distance and inspection.direction == "rises" and inspection.family != "",
-                f"its family is {inspection.family.partition(',')[0]}",
-            ),
-            (by_distance and sample.content != "", f"beside the bias it gives {sample.content}"),
-            (view.scale.any(), "rows differ by a constant each, which a softmax does not see"),
-            (
-                inspection.causal is False,
-                "keys after the query are not masked here; the half of the past is read",
-            ),
-            (
-                inspection.seen is not None,
-                f"no formula was followed: it is known up to distance {view.count - 1}, and "
-                "nothing is said beyond",
-            ),
-            (inspection.why != "", inspection.why),
-            *(
-                (True, f"in {name} distances {distances} and {distances + 1} have the same value")
-                for name, distances in inspection.merged
-            ),
+    if not is_bias:
+        rule = MECHANISMS.get(inspection.mechanism)
+        theorem = "no theorem covers it" if rule is None else rule.words
+        yield _NO_BIAS[inspection.mechanism].format(content=sample.content, theorem=theorem)
+    if rises:
+        yield "rises with distance: the far past outweighs the near one"
+    if numbers.size:
+        yield (
+            f"holds {numbers.min():g}, a number that stands for minus infinity, from distance "
+            f"{inspection.masked_from} on"
         )
-        if holds
-    )
+    if is_bias and not rises:
+        masks = inspection.direction == "constant" and inspection.masked_from is not None
+        how = "masks keys by distance" if masks else _DIRECTIONS[inspection.direction]
+        traced = inspection.origin == "traced"
+        other = "a formula that was traced" if traced else "no known family"
+        yield f"{how}: {family or other}"
+    if rises and family:
+        yield f"its family is {family.partition(',')[0]}"
+    if is_bias and sample.content:
+        yield f"beside the bias it gives {sample.content}"
+    if view.scale.any():
+        yield "rows differ by a constant each, which a softmax does not see"
+    if inspection.causal is False:
+        yield "keys after the query are not masked here; the half of the past is read"
+    if inspection.seen is not None:
+        known = f"known up to distance {view.count - 1}"
+        yield f"no formula was followed: it is {known}, and nothing is said beyond"
+    if inspection.why:
+        yield inspection.why
+    for name, distance in inspection.merged:
+        yield f"in {name} distances {distance} and {distance + 1} have the same value"
 
 
+_NO_BIAS = {
+    "gated_decay": "adds up gates of the content: {theorem}",
+    **dict.fromkeys(_ALONE.values(), "gives {content} and no bias: {theorem}"),
+    "content": "depends on {content}: {theorem}",
+    "row_dependent": "row-normalised: no fixed window is ever enough, since one and the same "
+    "distance weighs less and less in longer rows",
+    "positions": "depends on the positions themselves, not on q - k alone",
+}
+"""What is found first where no bias by distance decides, by mechanism."""
 _DIRECTIONS = {
     "falls": "falls with distance",
     "rises": "rises with distance",

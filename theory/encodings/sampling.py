@@ -778,34 +778,63 @@ def _head_count(f: Subject) -> int | None:
 
 def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     """A module that gives the matrix of a row, from its length, its scores or its hidden states."""
-    torch: Any = sys.modules.get("torch")
-    bare = "length" in how or how == VECTORS  # no content is handed over
-    if torch is None and (not bare or how == VECTORS):
+    if sys.modules.get("torch") is None and "length" not in how:
         raise Unfit(f"called with {how}: no torch is loaded")
     count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
-    weights = f.parameters() if hasattr(f, "parameters") else ()
-    widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1])
+    if how != HIDDEN:
+        rows = [_Row(f, how, count, size) for size in (MIDDLE, SHORT, LEAST)]
+    else:
+        weights = f.parameters() if hasattr(f, "parameters") else ()
+        widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1]) or (SHORT,)
+        rows = [_Row(f, how, count, SHORT, width) for width in widths]
+    return _first_fitting(row.sample for row in rows)
 
-    def given(size: int, width: int, seed: int) -> tuple[Any, ...]:
+
+GATES = "gates of the content"
+OWN = "queries, keys and positions"
+VECTORS = "vectors of positions i and j"
+HIDDEN = "hidden states"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A module that gives the matrix of a row of `size` tokens, and how it is called.
+
+    Fields:
+        count: its heads.
+        width: of hidden states.
+    """
+
+    f: Subject
+    how: str
+    count: int
+    size: int
+    width: int = 0
+
+    def arguments(self, seed: int) -> tuple[Any, ...]:
         """Arguments; scores are 0 with seed 0, hidden states never."""
-        if how == "heads and a length":
-            return count, size
-        if "length" in how:
-            return (size,) * (1 if how == "a length" else 2)
-        if how == VECTORS:
-            return torch.arange(size), torch.arange(size)
-        if how == OWN:
-            random, at = torch.Generator().manual_seed(1 + seed), torch.arange(size)
-            content = torch.randn(2, 1, count, size, SHORT, generator=random)
-            return *content, at, at
-        shape = (1, size, width) if how == "hidden states" else (1, count, size, size)
+        if self.how == "heads and a length":
+            return self.count, self.size
+        if "length" in self.how:
+            return (self.size,) * (1 if self.how == "a length" else 2)
+        torch: Any = sys.modules["torch"]
+        at = torch.arange(self.size)
+        if self.how == VECTORS:
+            return at, at
         random = torch.Generator().manual_seed(1 + seed)
-        return (torch.randn(shape, generator=random) * float(seed > 0 or how == "hidden states"),)
+        if self.how == OWN:
+            return *torch.randn(2, 1, self.count, self.size, SHORT, generator=random), at, at
+        if self.how == HIDDEN:
+            return (torch.randn((1, self.size, self.width), generator=random),)
+        scores = torch.randn((1, self.count, self.size, self.size), generator=random)
+        return (scores * float(seed > 0),)
 
-    def square(size: int, width: int, seed: int = 0, factor: float = 1.0) -> tuple[Any, str]:
-        args = tuple(a * factor if hasattr(a, "shape") else a for a in given(size, width, seed))
-        values, kind = _values(_called(f, how, *args), how)
-        if how == "hidden states" and values.shape == tuple(args[0].shape):
+    def matrix(self, seed: int = 0, factor: float = 1.0) -> tuple[np.ndarray, str]:
+        """The values, shape (heads, queries, keys), and their type; arguments times a factor."""
+        how = self.how
+        args = [a * factor if hasattr(a, "shape") else a for a in self.arguments(seed)]
+        values, kind = _values(_called(self.f, how, *args), how)
+        if how == HIDDEN and values.shape == tuple(args[0].shape):
             x = floats(args[0])
             kept = np.allclose(np.linalg.norm(values, axis=-1), np.linalg.norm(x, axis=-1), 1e-4)
             turns = "a rotation of queries and keys" if kept else "a map of the features"
@@ -813,83 +842,71 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
                 f"it is {turns}: this is not a bias of logits; see farfield encodings rope, or "
                 "give what is added to the logits"
             )
-        return _square(values, how, size), kind
+        return _square(values, how, self.size), kind
 
-    def matrix(size: int, width: int) -> Sample:
-        first, kind = square(size, width)
-        if not bare:
-            content = _content(partial(square, size, width), first, how, given, size, width)
-            if content:
-                rows = _of_matrix(np.arange(size - first.shape[1], size), first)
-                return _of_rows(rows, how, kind, content=content)
-        half, _ = square(size // 2, width)
+    def sample(self) -> Sample:
+        """What the matrix depends on, or its values in this row and in one half as long."""
+        first, kind = self.matrix()
+        rows = _last_rows(first)
+        is_bare = "length" in self.how or self.how == VECTORS  # no content is handed over
+        if not is_bare and (content := self.content(first)):
+            return _of_rows(rows, self.how, kind, content=content)
+        half, _ = replace(self, size=self.size // 2).matrix()
         if len(half) != len(first):
-            raise Unfit(f"called with {how}: the number of heads follows the length")
-        rows = [
-            row
-            for x, end in ((first, size), (half, size // 2))
-            for row in _of_matrix(np.arange(end - x.shape[1], end), x)
-        ]
-        return _of_rows(rows, how, kind)
+            raise Unfit(f"called with {self.how}: the number of heads follows the length")
+        return _of_rows([*rows, *_last_rows(half)], self.how, kind)
 
-    sizes = (SHORT,) if how == "hidden states" else (MIDDLE, SHORT, LEAST)
-    widths = widths or {SHORT: None} if how == "hidden states" else {0: None}
-    return _first_fitting(partial(matrix, size, width) for size in sizes for width in widths)
+    def content(self, zero: np.ndarray) -> str:
+        """What a matrix depends on beside positions, by its defining identity; empty for a bias."""
+        how = self.how
+        seen = np.isfinite(zero) & (zero > MASKED)
+        base = np.where(seen, zero, 0)
+
+        def moved(seed: int, factor: float = 1.0) -> np.ndarray:
+            return np.where(seen, self.matrix(seed, factor)[0], 0) - base
+
+        a = moved(1)
+        if not a.any():
+            return ""
+        if how == OWN or (how == HIDDEN and not _adds_gates(base, a + base, seen)):
+            return f"the {how}"
+        if how == HIDDEN:
+            return GATES
+        one = floats(self.arguments(1)[0])
+        one = np.where(seen, one.reshape(-1, *one.shape[-2:]), 0)
+        norms, kept = np.linalg.norm(a, axis=-1), np.linalg.norm(one, axis=-1)
+        if np.allclose(norms, kept, 1e-4) and not np.allclose(np.abs(a), np.abs(one), atol=1e-3):
+            raise Unfit(f"called with {how}: it turns them")
+        if np.allclose(a, one, atol=1e-4):
+            return ""
+        b, large, twice = moved(2), moved(1, 1000.0), moved(1, 2.0)
+        if np.abs(large).max() <= 50 * np.abs(a).max():
+            return CAPPED
+        if not np.allclose(twice, 2 * a, atol=1e-3):
+            return f"the {how}"
+        past, size = seen & (np.abs(one) > 0.1), self.size
+        factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
+        rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
+        alone = np.allclose(a, factor.max() * one, atol=1e-3) or np.ptp(rows) <= 0.01 * rows.max()
+        return FACTOR if alone and b.any() else GROWING
 
 
-GATES = "gates of the content"
-OWN = "queries, keys and positions"
-VECTORS = "vectors of positions i and j"
+def _last_rows(matrix: np.ndarray) -> list[QueryRow]:
+    """A matrix as rows of the last queries."""
+    _, queries, size = matrix.shape
+    return _of_matrix(np.arange(size - queries, size), matrix)
 
 
-def _content(
-    square: Callable[..., tuple[np.ndarray, str]],
-    zero: np.ndarray,
-    how: str,
-    given: Callable[..., tuple[object, ...]],
-    size: int,
-    width: int,
-) -> str:
-    """What a matrix depends on beside positions, by its defining identity; empty for a bias."""
-    seen = np.isfinite(zero) & (zero > MASKED)
-    base = np.where(seen, zero, 0)
-
-    def moved(seed: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        changed = np.where(seen, square(seed=seed, factor=factor)[0], 0) - base
-        return changed, floats(given(size, width, seed)[0]) * factor
-
-    a, one = moved(1)
-    if not a.any():
-        return ""
-    if how == OWN:
-        return f"the {how}"
-    if how == "hidden states":
-        past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
-        for values in (np.where(seen, zero, 0), a + base):
-            steps = np.diff(values, axis=2)
-            alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
-            if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
-                return f"the {how}"
-        return GATES
-    one = np.where(seen, one.reshape(-1, *one.shape[-2:]), 0)
-    norms, kept = np.linalg.norm(a, axis=-1), np.linalg.norm(one, axis=-1)
-    if np.allclose(norms, kept, 1e-4) and not np.allclose(np.abs(a), np.abs(one), atol=1e-3):
-        raise Unfit(f"called with {how}: it turns them")
-    if np.allclose(a, one, atol=1e-4):
-        return ""
-    b, _ = moved(2)
-    large, _ = moved(1, 1000.0)
-    twice, _ = moved(1, 2.0)
-    bounded = np.abs(large).max() <= 50 * np.abs(a).max()
-    if bounded:
-        return CAPPED
-    if not np.allclose(twice, 2 * a, atol=1e-3):
-        return f"the {how}"
-    past = seen & (np.abs(one) > 0.1)
-    factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
-    rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
-    alone = np.allclose(a, factor.max() * one, atol=1e-3) or np.ptp(rows) <= 0.01 * rows.max()
-    return FACTOR if alone and b.any() else GROWING
+def _adds_gates(zero: np.ndarray, other: np.ndarray, seen: np.ndarray) -> bool:
+    """Whether each step to a nearer key adds what is the same for all queries, and never less than
+    0, in a matrix of each of two contents."""
+    past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
+    for values in (zero, other):
+        steps = np.diff(values, axis=2)
+        alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
+        if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
+            return False
+    return True
 
 
 def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:
@@ -911,8 +928,7 @@ def of_array(array: object) -> Sample:
     kind = str(getattr(array, "dtype", "float64")).rpartition(".")[2]
     axes, values = layout(array)
     if axes == "matrix":
-        queries, size = values.shape[1:]
-        return _of_rows(_of_matrix(np.arange(size - queries, size), values), "an array", kind)
+        return _of_rows(_last_rows(values), "an array", kind)
     how, formulas = f"an array of {axes}", tuple[Expr, ...]()
     distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
     if axes == "slopes":
@@ -922,7 +938,7 @@ def of_array(array: object) -> Sample:
 
 
 _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
-    1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", "hidden states"))),
+    1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", HIDDEN))),
     2: (
         _of_positions,
         *(partial(_of_row, how=h) for h in (VECTORS, "two lengths", "heads and a length")),

@@ -333,7 +333,7 @@ def _used(code: types.CodeType) -> set[str]:
 def _compare(f: Any, kind: str, head: int, pieces: Sequence[Piece]) -> None:
     """Raise Untraced where the program's value, its tape and its formula differ."""
     keys = KEYS if "k" in kind else KEYS[:1]
-    ends = {x for p in pieces for x in (p.domain.low, p.domain.high or 0, p.path.start())}
+    ends = {x for p in pieces for x in (p.domain.low, p.path.start())}  # a high is before a low
     for piece in pieces:
         known = {*powers(PROBED), *_around(ends), *_ties(piece.formula)}
         places = sorted(k for k in known | ANYWHERE if piece.domain.has(k))

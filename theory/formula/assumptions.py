@@ -35,10 +35,8 @@ def parted(text: str) -> tuple[str, dict[str, str]]:
         return text, {}
     words = {*SPELLINGS, *CALLED, *RESERVED}
     tokens = [(canonical(value), place) for _, value, place in spelled(plain, words)]
-    depth = 0
-    for k, (value, place) in enumerate(tokens):
-        depth += (value in "([{") - (value in ")]}") if len(value) == 1 else 0
-        if depth == 0 and k and (value == "," or value in ("where", "with")):
+    for k, (value, place) in enumerate(tokens):  # a bracket that ends behind leaves no domains
+        if k and value in (",", "where", "with"):
             domains = _domains([value for value, _ in tokens[k + (value == ",") :]])
             if domains is not None:
                 return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:place]), domains
@@ -54,6 +52,12 @@ def _domains(tokens: list[str]) -> dict[str, str] | None:
         part = _PART.match(rest)
         if part is None or not (part["sign"] or part["above"] or part["within"]):
             return None
+        if part["low"] and (part["within"] or (part["sign"] or "").startswith(">")):
+            shown, bound = part[0], f"{part['low']} {part['above']}"
+            raise InputError(
+                f"{shown} may bound one parameter or several by {bound}; write each bound behind "
+                "its parameter, as a > 1, b in (0, 1)"
+            )
         names = re.findall(_NAME, part["names"].replace(" and ", " , "))
         pair = {*names, part["high"]}
         if names != ["n"] and not any(pair == {*positions} for positions in POSITIONS):
@@ -63,7 +67,7 @@ def _domains(tokens: list[str]) -> dict[str, str] | None:
                 if domains.setdefault(name, _domain(part)) != _domain(part):
                     raise InputError(f"two domains of {name} are printed behind the formula")
         rest = rest[part.end() :]
-        rest = re.sub(r"^ (?:,|and|&) ", "", rest)
+        rest = re.sub(r"^(?: (?:,|and|&))+ ", "", rest)
         if rest.startswith(" "):
             return None
     return domains

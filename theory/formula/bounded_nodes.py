@@ -153,27 +153,6 @@ def rebuilt(func: type[Basic], args: tuple[Basic, ...]) -> Basic:
         return func(*args, evaluate=func is sympy.Pow)
 
 
-def branches_taken(e: Expr, decide: object, kinds: tuple[type[Basic], ...]) -> Expr:
-    """e with the branch of each function of these kinds that `decide` chooses, innermost first.
-
-    `decide` has methods `sign(e)`, `difference(x, y)` (the sign of x - y) and `floor(e)`, as far as
-    the kinds need them.
-
-    >>> class Positive:
-    ...     sign = staticmethod(lambda e: 1)
-    >>> x = sympy.Symbol("x", real=True)
-    >>> branches_taken(sympy.Abs(x) + sympy.sign(x), Positive, (sympy.Abs, sympy.sign))
-    x + 1
-    """
-    if not e.args or not e.has(*kinds):
-        return e
-    args = [branches_taken(a, decide, kinds) for a in e.args]
-    record = record_of(e.func)
-    if isinstance(e, kinds) and record is not None and record.branch is not None:
-        return record.branch(decide, *args)
-    return e.func(*args)
-
-
 def primitive(e: Expr) -> tuple[Expr, Expr]:
     """(s, q) with e = s q, s a positive rational number that its terms share.
 

@@ -180,13 +180,13 @@ _HINTS = {
     "#": "; a comment begins with # behind a blank, and goes to the end of its line",
 }
 _LATEX_WORD = re.compile(r"[A-Za-z]{2,}")
-_HEADING = re.compile(
+_HEADING = re.compile(  # possessive: a text of nothing else would be tried at every length
     r"""[\s$]*(?:
-        lambda\s+(?P<of>[^:=]*):
-      | def\s+\w+\s*\((?P<given>[^)]*)\)\s*(?:->[^:]*)?:\s*return\b
-      | (?:\\(?:text|mathrm|mathbf|boldsymbol|bm|operatorname)\s*\{[^{}]*\}|\\?[A-Za-z]+)
-        (?:_\{(?P<below>[^{}]*)\}|_?\w*)
-        \s*(?:[(\[](?P<at>[^()\[\]=<>]*)[)\]])?\s*(?<![<>=!])=(?!=)
+        lambda\s++(?P<of>[^:=]*):
+      | def\s++\w++\s*+\((?P<given>[^)]*)\)\s*+(?:->[^:]*)?:\s*+return\b
+      | (?:\\(?:text|mathrm|mathbf|boldsymbol|bm|operatorname)\s*+\{[^{}]*\}|\\?[A-Za-z]++)
+        (?:_\{(?P<below>[^{}]*)\}|_?\w*+)
+        \s*+(?:[(\[](?P<at>[^()\[\]=<>]*)[)\]]\s*+)?(?<![<>=!])=(?!=)
     )""",
     re.VERBOSE,
 )

@@ -356,9 +356,8 @@ def eventual(e: Expr, context: Context) -> Expr:
     if isinstance(e, Lookup):
         return e.args[2]
     args = [eventual(a, context) for a in e.args]
-    if isinstance(e, (sympy.Min, sympy.Max, sympy.sign, sympy.Heaviside, sympy.Abs)):
-        record = record_of(e.func)
-        assert record is not None and record.branch is not None
+    record = record_of(e.func)
+    if record is not None and record.branch is not None and not record.rounds:
         try:
             return record.branch(_AtInfinity(context), *args)
         except Undecided:

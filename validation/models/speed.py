@@ -72,7 +72,8 @@ def timed(outline: ModelOutline, live: Any, read: Callable[[int], object], token
     size = max((layer.rotation.size for layer in attending if layer.rotation), default=0)
     width = len(attending) * heads * (size or outline.width // heads)
     work = Work(sum(x.numel() for x in weights), width, heads, outline.width)
-    read(min(16, tokens))  # the first pass also prepares
+    gpu = any(x.is_cuda for x in weights)  # where kernels of each length are prepared
+    read(tokens if gpu else min(16, tokens))  # the first pass also prepares
     begun = time.perf_counter()
     read(tokens)
     spent = time.perf_counter() - begun

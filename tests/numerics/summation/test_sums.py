@@ -51,6 +51,7 @@ def ball(value, bits=128):
         return to_arb(value())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", CONVERGENT)
 def test_partial_sum_and_tail_make_the_total(text):
     s = series(read(text))
@@ -59,6 +60,7 @@ def test_partial_sum_and_tail_make_the_total(text):
         assert ball(lambda j=j: s.tail(j) - s.tail(j + 1) - s.term(j)).contains(0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", CONVERGENT)
 def test_two_precisions_agree_and_the_higher_is_sharper(text):
     s = series(read(text))

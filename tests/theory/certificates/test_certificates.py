@@ -19,7 +19,7 @@ import pytest
 import sympy
 from formal.certified import FOLDER, certified
 
-from farfield import check_convergence, cli, encoding
+from farfield import check_convergence, encoding
 from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
@@ -321,22 +321,11 @@ BAD = {
 }
 
 
-@pytest.fixture
-def farfield(capsys):
-    def run(*args):
-        with pytest.raises(SystemExit) as end:
-            cli.main(list(args))
-        said = capsys.readouterr()
-        return end.value.code, said.out, said.err
-
-    return run
-
-
 @pytest.mark.parametrize("formula", BAD)
-def test_no_certificate_is_one_line(farfield, tmp_path, monkeypatch, formula):
+def test_no_certificate_is_one_line(run, tmp_path, monkeypatch, formula):
     monkeypatch.setenv("PATH", str(tmp_path))
     place = tmp_path / "c.v"
-    code, out, err = farfield("check", *formula.split(), "--certificate", str(place))
+    code, out, err = run("check", *formula.split(), "--certificate", str(place))
     assert (code, out) == (2, "") and BAD[formula] in err and err.count("\n") == 1
     assert "--verify" in formula or not place.exists()
 
@@ -355,28 +344,28 @@ def test_a_condition_that_cannot_be_stated_has_none():
         certificate(formula, {None: Certifiable(formula, {"a": "positive"}, condition)})
 
 
-def test_the_file_and_what_is_said_of_it(farfield, tmp_path):
+def test_the_file_and_what_is_said_of_it(run, tmp_path):
     place = tmp_path / "kerple.v"
-    code, out, err = farfield("check", "kerple_log", "--certificate", str(place))
+    code, out, err = run("check", "kerple_log", "--certificate", str(place))
     assert code == 0 and err == f"farfield: {place}: certificate written\n" and out
     assert place.read_text() == check_convergence("kerple_log").certificate().source
 
 
-def test_a_file_that_cannot_be_written(farfield, tmp_path):
+def test_a_file_that_cannot_be_written(run, tmp_path):
     place = tmp_path / "nowhere" / "c.v"
-    code, out, err = farfield("check", "-n", "--certificate", str(place))
+    code, out, err = run("check", "-n", "--certificate", str(place))
     assert code == 2 and out == "" and err.count("\n") == 1
     assert "cannot be written" in err and "accepted: a folder" in err
 
 
-def test_the_prover_is_asked_and_its_answer_is_told(farfield, some_prover, tmp_path):
+def test_the_prover_is_asked_and_its_answer_is_told(run, some_prover, tmp_path):
     some_prover(fresh=False)
     place = str(tmp_path / "c.v")
-    code, out, err = farfield("check", "-n", "--certificate", place, "--verify")
+    code, out, err = run("check", "-n", "--certificate", place, "--verify")
     assert code == 0 and "checked by the prover" in err and out
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == len(prover_module.closure(prover_module.MODULES)) + 1
     some_prover(code=1, fresh=False)
-    code, _, err = farfield("check", "-log(1+n)", "--certificate", place, "--verify")
+    code, _, err = run("check", "-log(1+n)", "--certificate", place, "--verify")
     assert code == 1 and "the prover rejects" in err and "line 7: Error: No." in err
     assert len((tmp_path / "calls").read_text().splitlines()) == len(calls) + 1

@@ -9,7 +9,7 @@ import pytest
 from formal.certified import FOLDER
 
 import farfield
-from farfield import InputError, check_convergence, cli, verify_certificate
+from farfield import InputError, check_convergence, verify_certificate
 from farfield.theory.answers.answer import Status
 from farfield.theory.certificates import prover
 from farfield.theory.certificates.certificate import regenerated
@@ -165,23 +165,18 @@ def test_what_the_prover_does_not_accept_is_unknown(some_prover, received, answe
     assert found.reason.code == ("budget" if "seconds" in answer else "not_proved")
 
 
-def test_the_verb(some_prover, received, capsys, monkeypatch):
-    def run(*words):
-        with pytest.raises(SystemExit) as end:
-            cli.main(["check", "--verify", "--certificate", *words])
-        said = capsys.readouterr()
-        return end.value.code, said.out, said.err
-
+def test_the_verb(some_prover, received, run):
+    words = ("check", "--verify", "--certificate", received)
     some_prover()
-    code, out, err = run(str(received))
+    code, out, err = run(*words)
     assert code == 0 and "[theorem]" in out and not err
     some_prover(code=1)
-    code, out, err = run(str(received), "--json")
+    code, out, err = run(*words, "--json")
     assert code == 1 and '"status": "unknown"' in out
     received.write_text("Admitted.")
-    code, out, err = run(str(received))
+    code, out, err = run(*words)
     assert (code, out) == (2, "") and err.count("\n") == 1
-    code, out, err = run(str(received), "--budget", "-1")
+    code, out, err = run(*words, "--budget", "-1")
     assert code == 2 and "budget -1" in err
     assert farfield.ReceivedCertificate.VALUE == "proved"
 

@@ -42,7 +42,7 @@ def a_family(draw):
     return f"-({rest})", {x: f"-({e})+0*n" for x, e in plain.items()}
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("seed", range(100))
 def test_the_condition_is_that_of_each_value(seed):
     family, plain = a_family(random.Random(seed))

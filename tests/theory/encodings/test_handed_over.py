@@ -11,6 +11,7 @@ import pytest
 from farfield import certified_window, check_convergence, encoding, inspect_bias
 from farfield import theoretical_receptive_field as trf
 from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings.python_files import load
 
 torch = pytest.importorskip("torch")
 TABLE = torch.linspace(0, -8, 600)
@@ -120,6 +121,20 @@ def test_the_reason_says_what_ends_what_is_known():
     assert "a loop over the distance (line" in str(
         check_convergence(SEEN["endless for long"][0]).reason
     )
+
+
+@pytest.mark.parametrize("pieces", [64, 65])
+def test_a_program_of_as_many_pieces_as_are_followed_is_a_formula(pieces, tmp_path):
+    steps = "".join(f"    if n < {3 * k}:\n        return -{k}\n" for k in range(1, pieces))
+    (tmp_path / "steps.py").write_text(f"def bias(n):\n{steps}    return -n\n")
+    found = encoding(load(tmp_path / "steps.py").bias)
+    if pieces <= 64:
+        assert found.origin == "traced"
+        assert found.bias(range(3 * pieces))[0].tolist() == [
+            -(n // 3) - 1 if n < 3 * pieces - 3 else -n for n in range(3 * pieces)
+        ]
+    else:
+        assert "over 64 paths (line" in str(check_convergence(found).reason)
 
 
 OF_ROWS = {

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -324,16 +322,6 @@ def test_families_recover_their_numbers():
     assert fitted(at, noise, "float32") is None
     assert fitted(at, -np.tanh(at / 50), "float64") is None
     assert visible(np.array([0.0, -1e5, -2e5])).all()  # two numbers are no mask
-
-
-def test_reading_of_objects_is_loaded_with_the_first_object():
-    code = (
-        "import sys, farfield.theory.encodings; from farfield import check_convergence;"
-        "check_convergence('-n');"
-        "print([m for m in sys.modules if m in ('numpy', 'torch') or 'inspection' in m])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
 
 
 def test_functions_of_jax_are_read_where_it_is_installed():

@@ -66,6 +66,14 @@ BEHIND = {
     r"n \log \gamma, \quad \gamma \in (0, 1)": {"gamma": "(0, 1)"},
     r"-m(i-j), \quad j \le i": {"m": "positive"},
     "-a*n with a >= 1": {"a": "[1, oo)"},
+    "-a*n where a < 1": {"a": "(-oo, 1)"},
+    "-a*n^b, a <= 0, b < 0": {"a": "nonpositive", "b": "negative"},
+    "-a*n^b, for -1/2 < a <= 3/4, and b >= 0": {"a": "(-1/2, 3/4]", "b": "nonnegative"},
+    "-a*n, 2 <= a <= 3.5": {"a": "[2, 3.5]"},
+    "-a*n^b, a > 1, b in [0, 1)": {"a": "(1, oo)", "b": "[0, 1)"},
+    "-a*n^b, 1 < a, b < 3": {"a": "(1, 3)", "b": "(1, 3)"},
+    r"n \log \gamma, \gamma \in [1, \infty)": {"gamma": "[1, oo)"},
+    "-where(n < 4, a, b) - Max(a, n), a > 2": {"a": "(2, oo)", "b": "positive"},
     "-a*n**p, a and p > 0, n >= 0": {"a": "positive", "p": "positive"},
 }
 
@@ -74,6 +82,12 @@ BEHIND = {
 def test_conditions_behind_a_formula_are_its_assumptions(text):
     found = encoding(text)
     assert {p.name: p.domain for p in found.parameters} == BEHIND[text]
+
+
+@pytest.mark.parametrize("behind", ["1 < a, b in [0, 1)", "0 < a, b > 1", "0 < a and b >= 1"])
+def test_a_bound_is_never_dropped(behind):
+    with pytest.raises(InputError, match="write each bound behind its parameter"):
+        encoding(f"-a*log(1 + n) - b*log(2 + n), {behind}")
 
 
 def test_an_assumption_that_is_printed_decides():

@@ -274,6 +274,34 @@ def test_bad_input_is_refused_in_one_line(text):
     assert "\n" not in str(error.value) and len(str(error.value)) < 700
 
 
+LIMITS = {  # the last formula of its kind that is read, and the first that is not
+    "n" + " " * 9_999: "n" + " " * 10_000,
+    "(" * 59 + "n" + ")" * 59: "(" * 60 + "n" + ")" * 60,
+    "n" + "+1" * 1_999: "n" + "+1" * 2_000,
+    "1" * 1_000 + "*n": "1" * 1_001 + "*n",
+    "1e1000*n": "1e1001*n",
+    "1e-1000*n": "1e-1001*n",
+    "3^6000*n": "3^6001*n",
+    "(2*n)^6000": "(2*n)^6001",
+    "(2*n)^(n+500000)": "(2*n)^(n+500001)",
+    "(n+1)^10000": "(n+1)^10001",
+    "((n+1)^25+1)^4": "((n+1)^101+1)^1",
+    "n-exp(69314)": "n-exp(69315)",
+    "Sum(k,(k,1,1000))*n": "Sum(k,(k,1,1001))*n",
+    "Product(n+k,(k,0,999))": "Product(n+k,(k,0,1000))",
+    "polygamma(20,n+1)": "polygamma(21,n+1)",
+    "log^99(n+1)": "log^100(n+1)",
+    "a" * 32 + "*n": "a" * 33 + "*n",
+}
+
+
+@pytest.mark.parametrize("last", LIMITS, ids=lambda t: t[:24])
+def test_limits_of_what_is_read(last):
+    assert read(last).has(n)
+    with pytest.raises(InputError):
+        read(LIMITS[last])
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text",

@@ -58,7 +58,7 @@ def test_nothing_of_a_whole_row_stays_on_the_cpu(moved, setting):
     assert scores.device.type == "meta" and scores.shape == (1, 2, 97)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_nothing_of_the_far_field_stays_on_the_cpu(moved, setting, monkeypatch):
     if setting.rope.get("rope_type") == "dynamic":

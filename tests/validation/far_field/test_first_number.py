@@ -1,13 +1,9 @@
 """What is said before anything is read, and how much passes the model before the first number."""
 
-import functools
 import itertools
 import re
 
-import numpy as np
 import pytest
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.validation.far_field.cost import timed
@@ -22,30 +18,6 @@ QUESTIONS = {
     "foresee": farfield.foresee,
     "foresee --quick": farfield.gap_probe,
 }
-
-
-@pytest.fixture(scope="module")
-def words():
-    return np.random.default_rng(0).integers(0, 97, 3000)
-
-
-@pytest.fixture
-def counted(monkeypatch):
-    """A model, and how many tokens have passed it."""
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 97}
-    config = LlamaConfig(**sizes, intermediate_size=32, max_position_embeddings=TRAINED)
-    passed = [0]
-
-    plain = LlamaForCausalLM.forward
-
-    @functools.wraps(plain)
-    def forward(self, input_ids=None, **more):
-        passed[0] += input_ids.numel()
-        return plain(self, input_ids, **more)
-
-    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
-    return LlamaForCausalLM(config).eval(), passed
 
 
 @pytest.mark.parametrize("verb", QUESTIONS)

@@ -24,6 +24,7 @@ from farfield.validation.far_field.readings import begins
 from farfield.validation.far_field.recall import distances, needle_row
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
 from farfield.validation.json_files import Book
+from farfield.validation.models import speed
 from farfield.validation.models.network import losses
 from farfield.validation.models.repairs import Repair, Repaired, recipe
 from farfield.validation.models.speed import Work
@@ -209,6 +210,15 @@ def test_work_is_what_the_layers_multiply(rotary, words):
     assert work.operations(1, 0) == 2 * of_a_token and work.operations(0, 1) == 4 * 32
     assert real(work, Repair(), TO) == work.of(TO, TO**2 / 2)
     assert work.seconds > 0 and real(work, Repair(cut=64), TO) < real(work, Repair(), TO)
+
+
+@pytest.mark.parametrize(("cuda", "first"), [(True, 200), (False, 16)])
+def test_a_gpu_prepares_the_row_that_is_timed(cuda, first):
+    """Its kernels of another length are others: a row was said to take forty times as long."""
+    weight = SimpleNamespace(is_cuda=cuda, numel=lambda: 10)
+    live = SimpleNamespace(modules=list, parameters=lambda: [weight])
+    read, outline = list[int](), SimpleNamespace(layers=(), width=4)
+    assert speed.timed(outline, live, read.append, 200).parameters == 10 and read == [first, 200]
 
 
 def line(name, difference=None, right=(), loss=1.0):

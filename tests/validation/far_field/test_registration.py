@@ -8,7 +8,15 @@ import pytest
 ROOT = Path(__file__).parents[3]
 JUDGES = {
     name: runpy.run_path(str(ROOT / "experiments" / name / "judge.py"))
-    for name in ("far_field", "far_field_2", "rotary", "rotary_2", "rotary_3", "rotary_4")
+    for name in (
+        "far_field",
+        "far_field_2",
+        "rotary",
+        "rotary_2",
+        "rotary_3",
+        "rotary_4",
+        "rotary_5",
+    )
 }
 
 

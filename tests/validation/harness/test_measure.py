@@ -22,7 +22,6 @@ from farfield.validation.harness.measure import (
 )
 from farfield.validation.harness.settings import Induction, Run
 
-torch.set_num_threads(1)
 TEXT = np.random.default_rng(0).integers(32, 127, 700).astype(np.uint8)
 MASKS = [CAUSAL, Mask(window=7), Mask(bca=9)]
 HYBRID = {

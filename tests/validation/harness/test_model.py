@@ -14,7 +14,6 @@ from farfield.validation.harness.mechanism import ABSOLUTE, read
 from farfield.validation.harness.model import Layer, Transformer, rotated
 from farfield.validation.harness.settings import LayerSettings, ModelSettings, RopeSettings, Run
 
-torch.set_num_threads(1)
 SMALL = {"layers": 2, "width": 32, "heads": 4, "length": 12}
 HYBRID = {
     "label": "all at once",

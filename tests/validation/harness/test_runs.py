@@ -21,6 +21,13 @@ from farfield.validation.harness.settings import Plan, settle
 from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.inventory import summary
 
+
+def kill(stage, done, total, note=""):
+    """Stops a training at its step 11."""
+    if done == 11:
+        raise KeyboardInterrupt
+
+
 MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
 
 
@@ -274,10 +281,6 @@ def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(asked, tmp_pat
 
 
 def test_listing_tells_how_far_an_unfinished_run_is(asked, tmp_path):
-    def kill(stage, done, total, note=""):
-        if done == 11:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         run(asked, tmp_path, every=0, progress=kill)
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
@@ -415,6 +418,15 @@ class Pool:
         return future
 
 
+class Here(Pool):
+    """A pool that works in this process."""
+
+    def submit(self, attempt, *given):
+        future = Future()
+        future.set_result(attempt(*given))
+        return future
+
+
 def test_a_process_that_is_killed_loses_its_run_alone(asked, monkeypatch):
     monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
     runs = [asked.but(seed=seed) for seed in range(5)]
@@ -425,12 +437,6 @@ def test_a_process_that_is_killed_loses_its_run_alone(asked, monkeypatch):
 
 
 def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
-    class Here(Pool):
-        def submit(self, attempt, *given):
-            future = Future()
-            future.set_result(attempt(*given))
-            return future
-
     told = []
     monkeypatch.setattr(module, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(module, "REPORT_S", 0.0)
@@ -445,16 +451,6 @@ def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
 
 
 def test_steps_that_were_made_before_are_counted(asked, tmp_path, monkeypatch):
-    def kill(stage, done, total, note=""):
-        if done == 11:
-            raise KeyboardInterrupt
-
-    class Here(Pool):
-        def submit(self, attempt, *given):
-            future = Future()
-            future.set_result(attempt(*given))
-            return future
-
     runs, told = [asked.but(seed=seed) for seed in range(3)], []
     run(runs[0], tmp_path)
     with pytest.raises(KeyboardInterrupt):
@@ -614,10 +610,6 @@ def test_a_killed_training_by_an_optimizer_from_outside_goes_on(asked, tmp_path)
     path = tmp_path / "mine.py"
     path.write_text(OUTSIDE)
     own = asked.but(optimizer=f"{path}:momentum")
-
-    def kill(stage, done, total, note=""):
-        if done == 11:
-            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(own, tmp_path / "runs", every=0, progress=kill)

@@ -18,7 +18,6 @@ from farfield.validation.harness.runs import job_of, measured, run
 from farfield.validation.harness.settings import Induction, Measure, Run
 from farfield.validation.harness.train import Process, adamw, batch, learning_rate, train
 
-torch.set_num_threads(1)
 WORDS = b"the cat sat on the mat, and the dog lay by the door. " * 60
 TEXT = Text("words", np.frombuffer(WORDS, np.uint8), np.frombuffer(WORDS[7:1500], np.uint8))
 TINY = {

@@ -43,6 +43,7 @@ def scores(opened, row, view=CAUSAL, last=0):
         return opened.hidden(opened.embed(row), view, last=last)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NARROWED)
 def test_a_window_is_a_row_without_the_keys_before_it(name, outside_models, row):
     """In one layer, a window of w keys gives the last token what the last w tokens give it, at

@@ -6,8 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.validation.models import speed
@@ -26,29 +24,6 @@ QUESTIONS = {
         farfield.empirical_receptive_field, length=LONG, segments=ROWS, kind="attention"
     ),
 }
-
-
-@pytest.fixture
-def counted(monkeypatch):
-    """A model, and how many tokens have passed it."""
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 97}
-    config = LlamaConfig(**sizes, intermediate_size=32, max_position_embeddings=256)
-    passed, plain = [0], LlamaForCausalLM.forward
-
-    @functools.wraps(plain)
-    def forward(self, input_ids=None, inputs_embeds=None, **more):
-        read = input_ids if inputs_embeds is None else inputs_embeds[..., 0]
-        passed[0] += read.numel()
-        return plain(self, input_ids, inputs_embeds=inputs_embeds, **more)
-
-    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
-    return LlamaForCausalLM(config).eval(), passed
-
-
-@pytest.fixture(scope="module")
-def words():
-    return np.random.default_rng(0).integers(0, 97, 3000)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

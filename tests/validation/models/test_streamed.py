@@ -42,6 +42,7 @@ def place(request, packed, tmp_path):
     return tmp_path
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_numbers_are_those_of_the_model_in_memory(place, dtype):
     whole = open_model(describe(place), dtype=dtype)

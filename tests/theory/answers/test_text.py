@@ -1,0 +1,187 @@
+"""Blocks as text for a terminal: by hand at the widths where a line breaks, and as laws."""
+
+import os
+import random
+import sys
+
+import pytest
+
+from farfield.theory.answers import blocks as module
+from farfield.theory.answers.blocks import (
+    Facts,
+    Formula,
+    Note,
+    Steps,
+    columns,
+    facts,
+    in_colour,
+    note,
+    sentence,
+    table,
+    written,
+)
+from farfield.theory.answers.notation import StyledWord, as_text, words
+from farfield.theory.functions.nodes import n
+
+NARROW = table(
+    ("name", "`n`", "what it is"),
+    [("alibi", 12, "a line that falls with distance"), ("t5", 7, None)],
+    title="Biases by their names, in order",
+    numeric=(1,),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            44,
+            """
+Biases by their names, in order
+  name    n  what it is
+  alibi  12  a line that falls with distance
+  t5      7
+""",
+        ),
+        (
+            43,
+            """
+Biases by their names, in order
+  name    n  what it is
+  alibi  12  a line that falls with
+             distance
+  t5      7
+""",
+        ),
+        (
+            30,
+            """
+Biases by their names, in
+order
+  name    n  what it is
+  alibi  12  a line that falls
+             with distance
+  t5      7
+""",
+        ),
+        (
+            21,
+            """
+Biases by their
+names, in order
+  name    n  what it
+             is
+  alibi  12  a line
+             that
+             falls
+             with
+             distance
+  t5      7
+""",
+        ),
+        (
+            17,
+            """
+Biases by their
+names, in order
+  alibi
+    n: 12
+    what it is: a
+      line that
+      falls with
+      distance
+  t5
+    n: 7
+""",
+        ),
+    ],
+)
+def test_a_table_by_hand(width, lines):
+    assert written([NARROW], width=width) == lines.strip("\n")
+
+
+def test_a_list_without_names_has_cells_alone():
+    rows = [("a" * 12, "b" * 12, ""), ("c", "", "d" * 12)]
+    assert written([table((), rows)], width=24).splitlines() == [
+        f"  {'a' * 12}", f"    {'b' * 12}", "  c", f"    {'d' * 12}"
+    ]  # fmt: skip
+    assert written([table(("a", "b"), [])]) == "  a  b" and written([table((), [])]) == ""
+    two = written([table((), [("first\nsecond", "a-b-c d", "x" * 9)])], width=28).splitlines()
+    assert two == ["  first   a-b-c d  xxxxxxxxx", "  second"]
+    uneven = written([table((), [("a b", "c d e f g h")])], width=14).splitlines()
+    assert uneven == ["  a b  c d e f", "       g h"]  # the widest column gives way
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_columns_keep_the_words_of_their_cells(seed):
+    draw = random.Random(seed)
+    wide = draw.randrange(1, 5)
+    rows = [
+        [
+            " ".join("x" * draw.randrange(1, 9) for _ in range(draw.randrange(5)))
+            for _ in range(wide)
+        ]
+        for _ in range(draw.randrange(1, 6))
+    ]
+    for width in (24, 40, 60):
+        lines = written([table((), rows)], width=width).splitlines()
+        assert all(len(line) <= width for line in lines)
+        found = [word for line in lines for word in line.split()]
+        assert sorted(found) == sorted(
+            word for row in rows for cell in row for word in cell.split()
+        )
+
+
+class Step:
+    def words(self):
+        return words("a step of some words")
+
+
+def test_the_other_blocks_by_hand():
+    steps = Steps(as_text("Proof"), (Step(), Step()), as_text("it converges"))
+    blocks = [
+        sentence("The sum is `pi`, a number.", "theorem"),
+        Formula(words("`p(n)`"), -n / 4),
+        facts(total_mass="two words", left_out=None, of=3),
+        steps,
+        note("Some words of a note"),
+    ]
+    assert written(blocks, width=18, details=True).splitlines() == [
+        "The sum is π, a", "number.  [theorem]", "  p(n) = −n/4",
+        "  total mass: two", "    words", "  of: 3",
+        "Proof:", "  1. a step of", "     some words", "  2. a step of", "     some words",
+        "  Hence: it", "     converges.",
+        "  Some words of a", "  note",
+    ]  # fmt: skip
+    assert "Proof" not in written(blocks) and isinstance(blocks[2], Facts)
+    assert isinstance(blocks[4], Note)
+    whole = written([sentence("a\tb"), note("x" * 30 + " y")], width=20)
+    assert whole.splitlines() == ["a\tb", "x" * 30, "  y"]
+    plain = written([sentence("`n -> oo`: 1 … 2 × 3 ± ε — ’ ∞ ζ")], unicode=False)
+    assert plain == "n -> oo: 1 ... 2 x 3 +/- eps - ' oo ?"
+    assert written([Formula(words("`p`"), sum(n**k for k in range(40)))], width=60).count("…") == 1
+    longest = written([Formula(words("`p`"), sum(n**k for k in range(40)))], width=60)
+    assert len(longest) == len("  p = ") + 48 and written([]) == ""
+
+
+def test_the_verdict_alone_is_coloured_once():
+    first = sentence("{v}: it converges", v=StyledWord("converges", "verdict"))
+    other = sentence("{v}", v=StyledWord("converges", "status"))
+    assert written([first, first], colour=True) == (
+        "\033[1;32mconverges\033[0m: it converges\nconverges: it converges"
+    )
+    assert written([other], colour=True) == written([first], colour=False).partition(":")[0]
+    assert written([table((), [("converges",)]), first], colour=True).count("\033") == 0
+
+
+@pytest.mark.parametrize(
+    ("terminal", "size", "width"),
+    [(False, 70, 100), (True, 40, 60), (True, 61, 61), (True, 99, 99), (True, 300, 100)],
+)
+def test_a_line_is_as_wide_as_the_terminal_within_bounds(monkeypatch, terminal, size, width):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(module.shutil, "get_terminal_size", lambda: os.terminal_size((size, 9)))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert columns() == width and in_colour() is terminal
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not in_colour()
