@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import NUMBER, CountOrNone, Formula, Output, Subject, lengths, own_module
+from farfield.options import NUMBER, CountOrNone, Formula, Output, Subject, lengths, own_class
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -115,12 +115,15 @@ def train(
             "accepted: a formula in n, or nope, the model without a bias",
         )
     usual = model.run(subject.heads)
-    named = named_encodings(subject.read_each(formulas, usual.heads))
+    classes = {f: place for f in formulas if (place := own_class(f))}
+    others = [f for f in formulas if f not in classes]
+    each = named_encodings(subject.read_each(others, usual.heads)) if others or not classes else ()
+    found = iter(with_encoding(usual, *one) for one in each)
     asked = [
-        usual.but(encoding=module, label=name)
-        if (module := own_module(formula, found))
-        else with_encoding(usual, name, found)
-        for formula, (name, found) in zip(formulas, named, strict=True)
+        usual.but(encoding=place, label=place.rpartition(":")[2])
+        if (place := classes.get(f))
+        else next(found)
+        for f in formulas
     ]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()

@@ -172,6 +172,29 @@ def test_a_class_of_a_notebook_trains_with_one_set_of_sizes(text, tmp_path):
     assert "RATE = 0.25" in copy.read_text() and "import torch" in copy.read_text()
 
 
+GATE = """import torch
+
+class Gate(torch.nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+        self.gate = torch.nn.Linear(size, 1)
+
+    def forward(self, q, k, i, j):
+        kept = torch.nn.functional.logsigmoid(self.gate(k)).squeeze(-1).cumsum(-1)
+        return kept[:, :, None, :] * (i[:, None] >= j)
+"""
+
+
+def test_a_class_that_reads_the_content_is_trained_where_no_theory_covers_it(run, text, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(GATE)
+    shared = ("--preset", "tiny", "--text", text, "--steps", 2, "--runs", tmp_path / "runs")
+    code, out, err = run("train", f"{path}:Gate", "-n/4", *shared)
+    assert code == 0, err
+    assert "Gate, seed 0" in out and "-n/4, seed 0" in out
+    assert run("check", f"{path}:Gate")[0] == 2
+
+
 def test_of_several_trainings_one_that_breaks_leaves_the_others(run, text, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(FADING.replace("return -", "return 1 / (len(j) < 5) - "))
