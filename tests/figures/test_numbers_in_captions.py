@@ -83,7 +83,9 @@ def test_the_share_that_the_nearest_keep_is_that_of_the_sums():
             wanted = mass[63] / mass[int(length) - 1]
             assert lines[name][length] == pytest.approx(wanted, rel=1e-6), (name, length)
     assert "ALiBi 1/64" not in lines, "it is shown under its own name"
-    assert min(lines["log"]) == 64 and max(lines["log"]) > 10**8
+    assert min(lines["log"]) == 64 and max(lines["log"]) == round(64 * 10**7.2)
+    within = [x for x in lines["half"] if x < 20_000]
+    assert within == [round(64 * 10 ** (k / 10)) for k in range(25)]
     heads = kept_share([("alibi", encoding("alibi", heads=2), 0)])
     assert {str(line.name) for line in heads.lines} >= {"head 1", "head 2"}
     assert [str(x.name) for x in heads.lines if x.weight is Weight.STRONG] == ["head 2"]

@@ -255,17 +255,16 @@ def _from_object(f: object, heads: int | None, tail: str | None) -> Encoding:
     inspection = f if isinstance(f, BiasInspection) else inspect_bias(f, heads=heads)
     source = f"{inspection.subject}, called with {inspection.how}"
     if inspection.mechanism != "bias":
+        finding = inspection.findings[0]
         if inspection.mechanism not in MECHANISMS:
-            raise InputError(
-                f"{inspection.subject} {inspection.findings[0]}; accepted: a bias by distance"
-            )
+            raise InputError(f"{inspection.subject} {finding}; accepted: a bias by distance")
         code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[inspection.depends]
         return Encoding(
             inspection.subject,
             None,
             source=source,
             mechanism=inspection.mechanism,
-            out_of_scope=Reason(code, inspection.findings[0]),
+            out_of_scope=Reason(code, finding),
             origin="tabulated",
             seen=inspection.seen,
         )

@@ -15,7 +15,6 @@ import importlib
 import inspect
 import re
 import sys
-import time
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ import numpy as np
 import sympy
 from sympy import Expr
 
-from farfield.theory.algebra.door import Interrupted, watched
+from farfield.theory.algebra.door import Interrupted, after, watched
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings.branches import PROBED, powers
 from farfield.theory.encodings.families import MASKED, shortest_decimal
@@ -37,7 +36,7 @@ from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
-CALL_S, ALL_S = 10.0, 3.0
+CALL_S, ALL_S, PATIENCE = 10.0, 3.0, 3
 LONG, MIDDLE, SHORT, LEAST = 4096, 512, 64, 16
 FAR = np.array(sorted(k for k in set(powers(PROBED)) if k > LONG))
 """Distances beyond the table, and positions of queries, at which a function is asked too."""
@@ -308,9 +307,9 @@ def _of_formulas(formulas: list[Expr], how: str) -> Sample:
 
 def _called(f: Subject, how: str, *args: object) -> object:
     """What a call gives; Unfit with what it raised."""
-    end, arguments = time.monotonic() + CALL_S, [_own(a) for a in args]
+    arguments = [_own(a) for a in args]
     try:
-        return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
+        return watched(after(CALL_S, PATIENCE), lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
     except KeyboardInterrupt:
@@ -482,7 +481,7 @@ def _table(result: object, distances: np.ndarray, how: str) -> Sample:
 
 def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number, as far as it answers in time."""
-    how, end = "one distance after the other", time.monotonic() + ALL_S
+    how, late = "one distance after the other", after(ALL_S, PATIENCE)
 
     def at(k: float, make: type[float]) -> np.ndarray:
         values, kind = _values(_called(f, how, make(k)), how)
@@ -504,7 +503,7 @@ def _one_by_one(f: Subject) -> Sample:
             return values
 
         for k in (*range(1, LONG), *map(int, FAR)):
-            if time.monotonic() > end:
+            if late():
                 ends = f"up to distance {max(known)} it took {ALL_S:g} s"
                 refuse(k < LEAST, f"called with {how}: {ends}")
                 break
@@ -631,9 +630,8 @@ def _each_head(
     call: Call,
 ) -> Sample:
     """The values of each head, until the object has no further one."""
-    count = heads or _head_count(f) or 8
     asked: list[tuple[Ask, Sample]] = []
-    for h in range(count if "h" in order else 1):
+    for h in range((heads or _head_count(f) or 8) if "h" in order else 1):
         ask = partial(call, f, order, how, h)
         try:
             near = _near(ask, how, queries, keys)
@@ -647,26 +645,29 @@ def _each_head(
         asked.append((ask, replace(near, content=content)))
     size = len(keys)
     samples = [_with_far(near, ask, size) for ask, near in asked]
-    first = replace(
-        samples[0],
-        content=" and ".join(sorted({one.content for one in samples} - {""})),
-        ends="; ".join(sorted({one.ends for one in samples} - {""})),
-    )
-    if not heads and all(np.array_equal(first.all_values, one.all_values) for one in samples):
-        return first
-    if not heads and _head_count(f) is None and len(samples) > 1:
-        how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+    first = samples[0].all_values
+    if not heads and all(np.array_equal(first, one.all_values) for one in samples):
+        return replace(_together(samples, how), values=samples[0].values, rows=samples[0].rows)
     edges = reduce(np.union1d, (one.distances for one in samples))
     if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
         samples = [_with_far(near, ask, size, edges) for ask, near in asked]
-    common = reduce(np.intersect1d, (one.distances for one in samples))
+    if not heads and _head_count(f) is None and len(samples) > 1:
+        how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
+    return _together(samples, how)
+
+
+def _together(samples: Sequence[Sample], how: str) -> Sample:
+    """Samples of one head each as one, where all of them have values."""
+    distances = reduce(np.intersect1d, (one.distances for one in samples))
     # the far rows come last, and are kept where all heads have them
     rows = zip(*(one.rows for one in samples), strict=False)
     return replace(
-        first,
-        distances=common,
-        values=np.concatenate([s.values[:, np.isin(s.distances, common)] for s in samples]),
+        samples[0],
+        distances=distances,
+        values=np.concatenate([s.values[:, np.isin(s.distances, distances)] for s in samples]),
         rows=tuple(replace(r[0], values=np.concatenate([x.values for x in r])) for r in rows),
+        content=" and ".join(sorted({one.content for one in samples} - {""})),
+        ends="; ".join(sorted({one.ends for one in samples} - {""})),
         how=how,
     )
 

@@ -369,6 +369,19 @@ def test_scores_are_judged_once_a_head_also_where_its_edges_are_its_own():
     assert judged == 2 * ([0] * each_way + [1] * each_way)  # a second call shows the same
 
 
+def test_heads_of_one_bias_may_do_different_things_to_the_score():
+    def next_adds_more(score, b, h, q, k):
+        return (1 + h) * score - np.heaviside(q - k, 0) * (q - k)
+
+    def each_doubles(score, b, h, q, k):
+        return 2 * score - np.heaviside(q - k, 0) * (q - k)
+
+    several, one = (inspect_bias(f) for f in (next_adds_more, each_doubles))
+    assert several.heads == one.heads == 1
+    factor = "beside the bias it gives a bounded factor of the content logit"
+    assert factor in several.findings and factor in one.findings
+
+
 def test_a_change_at_far_queries_alone_is_seen():
     def f(q, k):
         return -np.heaviside(q - k, 0) * (q - k) / np.where(np.heaviside(q - 30000, 0) > 0, 4, 8)

@@ -188,9 +188,9 @@ def test_no_other_error_of_the_system_is_called_a_full_disk(error, asked, tmp_pa
     assert why.startswith(f"{error} (all of it: ") and "space" not in why
 
 
-def test_a_measurement_that_breaks_a_bound_is_not_kept(asked, tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "SLACK", -50.0)
-    with pytest.raises(InputError, match="comparisons break bounds that hold for every model"):
+def test_a_measurement_whose_losses_no_model_has_is_not_kept(asked, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "NATS", 0.5)
+    with pytest.raises(InputError, match=r"is NaN, infinite, or beyond 0\.5 nats a token"):
         run(asked, tmp_path)
     assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
 
