@@ -107,7 +107,7 @@ def train(
     from farfield.validation.study.one_run import train as train_one
     from farfield.validation.study.study import named_encodings
 
-    formulas = (*formulas, *[bias] * (bias is not None))
+    formulas = formulas if bias is None else (*formulas, bias)
     for formula in map(str, formulas):
         refuse(
             re.fullmatch(NUMBER, formula),
@@ -120,8 +120,8 @@ def train(
     each = named_encodings(subject.read_each(others, usual.heads)) if others or not classes else ()
     found = iter(with_encoding(usual, *one) for one in each)
     asked = [
-        usual.but(encoding=place, label=place.rpartition(":")[2])
-        if (place := classes.get(f))
+        usual.but(encoding=classes[f], label=classes[f].rpartition(":")[2])
+        if f in classes
         else next(found)
         for f in formulas
     ]
