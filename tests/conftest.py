@@ -2,9 +2,12 @@
 
 import collections
 import gc
+import importlib.util
 import os
+import sys
 import tomllib
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -65,6 +68,45 @@ def pytest_collection_modifyitems(config, items):
 def tiny_runs(tmp_path_factory):
     """A folder of runs that modules share: a model of the same settings is trained once."""
     return tmp_path_factory.mktemp("tiny_runs")
+
+
+@pytest.fixture(scope="session")
+def tiny_study(tiny_runs):
+    """A study of five encodings, four of them with tiny models, and what was chosen."""
+    from farfield.theory.encodings import encoding
+    from farfield.validation.study.study import survey
+
+    chosen = [(x, encoding(x)) for x in ("type1", "nope", "alibi", "rope", "kerple_log")]
+    trained = [name for name, _ in chosen[:4]]
+    return survey(chosen, train=trained, preset_name="tiny", store=tiny_runs), chosen
+
+
+@pytest.fixture(scope="session")
+def saved_bloom():
+    """Saves a small model of the library, its weights random, in a folder."""
+    transformers = pytest.importorskip("transformers")
+
+    def saved(folder, **sizes):
+        transformers.set_seed(0)
+        config = transformers.BloomConfig(vocab_size=256, hidden_size=32, **sizes)
+        transformers.BloomForCausalLM(config).save_pretrained(folder)
+
+    return saved
+
+
+@pytest.fixture(scope="session")
+def program():
+    """A program of the repository as a module, by its path; it finds its neighbours."""
+
+    def loaded(path):
+        file = Path(__file__).parents[1] / path
+        sys.path.append(str(file.parent))
+        spec = importlib.util.spec_from_file_location(f"program_{file.stem}", file)
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # for dataclasses
+        spec.loader.exec_module(module)
+        return module
+
+    return loaded
 
 
 @pytest.fixture

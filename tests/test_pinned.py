@@ -1,8 +1,6 @@
 """The check of recorded answers can fail: `make pinned` runs it on all of them."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,8 @@ HERE = Path(__file__).parent / "pinned"
 
 
 @pytest.fixture(scope="module")
-def check():
-    sys.path.insert(0, str(HERE))
-    try:
-        spec = importlib.util.spec_from_file_location("pinned_check", HERE / "check.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(HERE))
+def check(program):
+    return program("tests/pinned/check.py")
 
 
 def test_another_answer_and_a_missing_case_are_differences(check):

@@ -31,17 +31,13 @@ def examples():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, saved_bloom):
     """The model, the text, the code and the plan that the page names."""
     place = tmp_path_factory.mktemp("reference")
     (place / "plan.toml").write_text(PLAN)
     (place / "code.py").write_text("def alibi(q, k):\n    return -(q - k) / 8\n")
     (place / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 3000)
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    shape = transformers.BloomConfig(vocab_size=256, hidden_size=32, n_layer=2, n_head=4)
-    transformers.BloomForCausalLM(shape).save_pretrained(place / "model")
+    saved_bloom(place / "model", n_layer=2, n_head=4)
     return place
 
 

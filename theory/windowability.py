@@ -34,19 +34,19 @@ class Windowable(Answer):
     hypotheses: tuple[str, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        sentences = {
+        template = {
             True: "a long enough window matches full attention to any accuracy you ask for.",
             False: "no fixed window is ever enough: outside it the mass tends to 1 as rows grow.",
             None: "whether a window is ever enough is not known: {why}.",
         }[self.value]
         if self.condition is not None and self.value is None:
-            sentences = "a long enough window is enough exactly if {condition}."
+            template = "a long enough window is enough exactly if {condition}."
         return (
             sentence(
-                "{subject}: " + sentences,
+                "{subject}: " + template,
                 self.label,
                 subject=shortened(self.subject, 80),
-                condition="" if self.condition is None else self.condition,
+                condition=self.condition,
                 why=str(self.reason),
             ),
             facts(theorem=self.theorem or None, where="; ".join(self.hypotheses) or None),

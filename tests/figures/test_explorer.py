@@ -9,11 +9,14 @@ import pytest
 
 from farfield.figures.explorer import state
 from farfield.figures.explorer.state import Explorer, read, slider
+from farfield.numerics.leak import leak
+from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.notation import terminal
 from farfield.theory.formula.parameters import interval
+from farfield.validation.forecast import forecast
 
 QUARTERS = [Fraction(k, 4) for k in range(1, 33)]
 
@@ -110,8 +113,15 @@ def test_the_explorer_shows_the_blocks_of_the_answers():
     (question, verdict), moved = decided("-r*log(1+n)"), {"r": Fraction(2)}
     told = state.answers_to(question, verdict, moved)
     field = theoretical_receptive_field("-2*log(1+n)", state.EPS)
-    window = certified_window("-2*log(1+n)", state.ERROR, 1, 1)
-    for answer in (verdict, field, window):
+    bias = "-2*log(1+n)"
+    others = (
+        theoretical_receptive_field(bias, "1/100", length=1024),
+        leak(bias, 64, 1024),
+        certified_window(bias, "1/100", 1, 1),
+        reach(bias, 7, length=1024),
+        forecast(bias, trained=64, tested=1024),
+    )
+    for answer in (verdict, field, *others):
         own = replace(answer, subject="−r·log(n + 1)").blocks()
         assert set(own) <= set(told), type(answer)
 
@@ -120,6 +130,12 @@ def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():
     question, verdict = decided("-log(1+n)*(1 + 1/log(log(n+20)))", 0.05)
     shown = state.html(state.answers_to(question, verdict, {}, 0.05))
     assert "window" in shown
+
+
+def test_a_quick_question_is_answered_once(monkeypatch):
+    monkeypatch.setattr(state, "FIRST", 60.0)
+    (shown,) = Explorer().read("-n").answers({})
+    assert "A first answer" not in state.html(shown)
 
 
 def test_a_slow_question_is_answered_twice_and_not_at_all_once_it_is_withdrawn(monkeypatch):

@@ -13,9 +13,10 @@ from farfield.figures.charts import RULE, Named, Panel, charted
 from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
 from farfield.figures.index import INDEX
+from farfield.figures.matrices import cells
 from farfield.figures.papers.measured_figures import verdict_of
 from farfield.figures.parameter_map import parameter_map
-from farfield.figures.style import COLUMN_STYLE, STYLE, spoken
+from farfield.figures.style import COLUMN_STYLE, STYLE, round_numbers, spoken
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES
 
 PIXELS = 328
@@ -175,6 +176,36 @@ def test_cells_leave_little_of_their_figure_empty():
         figure = recompute(e).figure
         figure.get_layout_engine().execute(figure)
         assert (figure.get_tightbbox().size > 0.87 * figure.get_size_inches()).all(), e.id
+
+
+def test_cells_say_what_is_seen():
+    """Seen keys grey, those pointed at blue, others empty; as much room left as right of them."""
+    axes, seen = Figure().subplots(), np.tri(3, 4, dtype=bool)
+    cells(axes, seen, lambda i, j: f"{i},{j}", accent=np.eye(3, 4, dtype=bool))
+    (mesh,) = axes.collections
+    red, green, blue, alpha = mesh.to_rgba(mesh.get_array()).T
+    assert alpha.T.tolist() == [[0.65, 0, 0, 0], [0.4, 0.65, 0, 0], [0.4, 0.4, 0.65, 0]]
+    grey = seen & ~np.eye(3, 4, dtype=bool)
+    assert (red.T == green.T)[grey].all() and (blue.T > red.T)[np.eye(3, 4, dtype=bool)].all()
+    texts = {text.get_text(): text.get_position() for text in axes.texts}
+    assert texts == {f"{i},{j}": (j, i) for i, j in np.argwhere(seen)}
+    for (low, high), size in ((axes.get_xlim(), 4), (axes.get_ylim()[::-1], 3)):
+        assert 0 < -0.5 - low < 0.2 and low + high == pytest.approx(size - 1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "wanted"),
+    [
+        ((0.7, 30), [1, 2, 5, 10, 20]),
+        ((15, 75), [20, 30, 40, 50, 60]),
+        ((0.03, 0.06), [0.03, 0.04, 0.05, 0.06]),
+        ((410, 490), [420, 440, 460, 480]),
+        ((1.01, 1.029), [1.01, 1.015, 1.02, 1.025]),
+        ((1e-6, 3e-6), [1e-6, 2e-6, 3e-6]),
+    ],
+)
+def test_ticks_are_round(ends, wanted):
+    assert round_numbers(*ends) == pytest.approx(wanted)
 
 
 def test_what_helps_to_read_is_fainter_than_what_is_read():

@@ -33,7 +33,7 @@ from farfield.theory.encodings import CATALOGUE, encoding, encodings
 from farfield.theory.functions.nodes import n
 from farfield.validation.atlas import entry
 from farfield.validation.papers.ledger import plain_sentences
-from farfield.validation.study.study import study, survey
+from farfield.validation.study.study import study
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -73,11 +73,9 @@ def page_of(s):
 
 
 @pytest.fixture(scope="module")
-def trained(tiny_runs):
-    chosen = [(name, encoding(name)) for name in ("type1", "nope", "alibi", "rope")]
-    chosen.append(("kerple_log", encoding("kerple_log")))
-    found = survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=tiny_runs)
-    return dataclasses.replace(found, asked=tuple(n for n, _ in chosen))
+def trained(tiny_study):
+    found, chosen = tiny_study
+    return dataclasses.replace(found, asked=tuple(name for name, _ in chosen))
 
 
 def test_the_page_is_sound(trained):

@@ -31,14 +31,10 @@ NAMED = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, saved_bloom):
     """A folder with a model, a text, a plan, a run and a file of Python."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("examples")
-    shape = transformers.BloomConfig(vocab_size=256, hidden_size=32, n_layer=1, n_head=2)
-    torch.manual_seed(0)
-    transformers.BloomForCausalLM(shape).save_pretrained(folder / "model")
+    saved_bloom(folder / "model", n_layer=1, n_head=2)
     (folder / "config.json").write_text((folder / "model" / "config.json").read_text())
     (folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 2000)
     (folder / "plan.toml").write_text('[[runs]]\npreset = "tiny"\nencoding = ["alibi"]\n')

@@ -1,9 +1,6 @@
 """From a goal to an encoding: both ends of every interval, by fields just inside and outside."""
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import sympy
@@ -410,23 +407,14 @@ def test_a_field_of_trillions_has_two_ends():
 # -- at random ------------------------------------------------------------------------------------
 
 
-def driver():
-    path = Path(__file__).parents[2] / "benchmarks/design.py"
-    sys.path.append(str(path.parent))  # where it finds its neighbours
-    spec = importlib.util.spec_from_file_location("random_designs", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_random_targets():
-    assert driver().run(1, 3)["wrong"] == 0
+def test_random_targets(program):
+    assert program("benchmarks/design.py").run(1, 3)["wrong"] == 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_two_hundred_random_targets():
-    assert driver().run(200, 0)["wrong"] == 0
+def test_two_hundred_random_targets(program):
+    assert program("benchmarks/design.py").run(200, 0)["wrong"] == 0
 
 
 def test_formulas_with_integers_of_any_length_are_written():

@@ -1,6 +1,4 @@
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,14 +6,6 @@ import pytest
 from farfield.theory.coefficients.signs import Context
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def load(name):
-    sys.path.append(str(ROOT / "benchmarks"))  # where they find each other
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -34,21 +24,21 @@ def context():
 
 
 @pytest.fixture(scope="session")
-def series():
+def series(program):
     """The module benchmarks/series.py: formulas whose verdict is known."""
-    return load("series")
+    return program("benchmarks/series.py")
 
 
 @pytest.fixture(scope="session")
-def fuzz():
+def fuzz(program):
     """The module benchmarks/fuzz.py: random input."""
-    return load("fuzz")
+    return program("benchmarks/fuzz.py")
 
 
 @pytest.fixture(scope="session")
-def altered():
+def altered(program):
     """The module benchmarks/certificates.py: random formulas, and ways to alter a certificate."""
-    return load("certificates")
+    return program("benchmarks/certificates.py")
 
 
 def cases():

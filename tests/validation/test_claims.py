@@ -11,6 +11,7 @@ import inspect
 import json
 import math
 import numbers
+import random
 import re
 import subprocess
 import sys
@@ -174,6 +175,27 @@ def test_other_printed_values_refute_what_holds(identifier, monkeypatch):
     value, where = PRINTED[identifier]
     monkeypatch.setattr(tables, "table", altered(value, **where))
     assert Verdict.HOLDS not in asked(identifier, 0.05)
+
+
+ANYHOW = {"chi2023.table7.hidden", "qin2024.table1.sizes", "qin2024.table1.slower"}
+"""Claims that read one number of a table without perplexities."""
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_no_reading_of_printed_tables_outlives_numbers_of_chance(share, monkeypatch):
+    """All of them are others, or a fifth: neither what is claimed nor its correction holds."""
+    left = {c.id for c in checks(kind="printed tables")} - ANYHOW
+    readings = (Verdict.HOLDS, Verdict.CORRECTION)
+    left = {name for name in left if recorded(name) in readings}
+    assert len(left) > 40
+    for seed in range(20):
+        draws = random.Random(seed)
+        some = altered(
+            lambda c, draws=draws: c.value if draws.random() > share else draws.randint(1, 99)
+        )
+        monkeypatch.setattr(tables, "table", functools.cache(some))
+        left = {name for name in left if Verdict.WRONG not in asked(name, 0.05)}
+    assert not left
 
 
 MEASURED = {

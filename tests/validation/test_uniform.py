@@ -6,14 +6,10 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def untrained(tmp_path_factory):
+def untrained(tmp_path_factory, saved_bloom):
     """A folder with a model of random weights, and a text."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("untrained")
-    shape = transformers.BloomConfig(vocab_size=256, hidden_size=32, n_layer=1, n_head=2)
-    transformers.BloomForCausalLM(shape).save_pretrained(folder / "model")
+    saved_bloom(folder / "model", n_layer=1, n_head=2)
     (folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 500)
     return folder
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import sympy
 from sympy import Expr, S
@@ -67,33 +68,40 @@ def _cycle(x: Expr, rounding: bool) -> int:
     """The period of `(-1)^P`, `Mod(P, b)`, `cos(pi P)`, `frac(P)` for a polynomial P with rational
     coefficients, its constant aside; 0 for anything else. If D is their common denominator,
     P(n + T) - P(n) is a multiple of T/D."""
-    record = record_of(x.func)
-    if x.is_Pow and x.base is S.NegativeOne:
-        inside, modulus = x.exp, sympy.Integer(2)
-    elif record is None or record.period is None or (record.rounds and not rounding):
+    turning = _turning(x, rounding)
+    if turning is None:
         return 0
-    else:
-        inside, modulus = record.period(*x.args)
-    if n not in symbols(inside):
-        return 0
-    powers = (e.exp for e in inside.atoms(sympy.Pow) if e.has(n))
-    if not modulus.is_Rational or not all(k.is_Rational and abs(k) <= MAX_POWER for k in powers):
-        return 0
-    k, rest = inside.as_independent(n, as_Add=False)
-    if rest == n and k.is_algebraic is False:  # so not rational either
-        return 0
-    try:
-        inside = expand(inside)
-    except Undecided:
-        return 0
-    if not inside.is_polynomial(n):
-        return 0
-    slopes = door.polynomial(inside, n).all_coeffs()[:-1]
-    if not slopes or not all(c.is_Rational for c in slopes):
-        return 0
+    inside, modulus = turning
+    slopes = _rational_slopes(inside) if modulus.is_Rational else []
     if len(slopes) == 1:
         return int((modulus / abs(slopes[0])).p)
-    return int(modulus.p) * math.lcm(*(int(c.q) for c in slopes))
+    return int(modulus.p) * math.lcm(*(int(c.q) for c in slopes)) if slopes else 0
+
+
+def _turning(x: Expr, rounding: bool) -> tuple[Expr, Expr] | None:
+    """(inside, modulus) of a node that depends on `inside` modulo `modulus` alone."""
+    if x.is_Pow and x.base is S.NegativeOne:
+        return x.exp, sympy.Integer(2)
+    record = record_of(x.func)
+    if record is None or record.period is None or (record.rounds and not rounding):
+        return None
+    return record.period(*x.args)
+
+
+def _rational_slopes(e: Expr) -> list[Expr]:
+    """The coefficients of a polynomial in n but its constant, where they are rational; none of
+    anything else."""
+    powers = (x.exp for x in e.atoms(sympy.Pow) if x.has(n))
+    if n not in symbols(e) or not all(k.is_Rational and abs(k) <= MAX_POWER for k in powers):
+        return []
+    k, rest = e.as_independent(n, as_Add=False)
+    if rest == n and k.is_algebraic is False:  # so not rational either
+        return []
+    with suppress(Undecided):
+        e = expand(e)
+        slopes = door.polynomial(e, n).all_coeffs()[:-1] if e.is_polynomial(n) else []
+        return slopes if all(c.is_Rational for c in slopes) else []
+    return []
 
 
 def residue_class(p: Expr, period: int, residue: int) -> Expr:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from itertools import product
 from math import gcd
 
 import numpy as np
@@ -186,23 +187,32 @@ def _smooth(
         return Fit(base, "no bias" if base == 0 else "constant", float(np.ptp(values)))
     if (buckets := _buckets(distances, values, kind)) is not None:
         return buckets
-    if distances[0] == 0:
-        base = float(values[0])
-        steps = np.diff(values)
-        plain = (steps >= -tolerance[1:]).all() or (steps <= tolerance[1:]).all()
-        shapes = _SHAPES if plain else tuple(map(_waves, (16, 32, 64, 128, 256, 512)))
-        few = np.unique(np.geomspace(1, len(distances), 48).astype(int) - 1)
-        for shape in shapes if len(distances) > 4 else shapes[:1]:
-            for start in shape.starts:
-                numbers = _least_squares(shape, distances[few], values[few] - base, start)
-                off = np.abs(shape.values(distances[few], *numbers) + base - values[few]).max()
-                if not off < 1e-4 * np.abs(values).max() + tolerance.max():
-                    continue
-                for exact, loose in ((e, loose) for loose in (1, 4) for e in _shorter(numbers)):
-                    got = shape.values(distances, *map(float, exact)) + base
-                    if (np.abs(got - values) <= loose * tolerance).all():
-                        formula = shape.formula(*exact) + shortest_decimal(base, kind)
-                        return Fit(formula, shape.name, float(np.abs(got - values).max()))
+    if distances[0] != 0:
+        return None
+    steps = np.diff(values)
+    plain = (steps >= -tolerance[1:]).all() or (steps <= tolerance[1:]).all()
+    shapes = _SHAPES if plain else tuple(map(_waves, (16, 32, 64, 128, 256, 512)))
+    shapes = shapes if len(distances) > 4 else shapes[:1]
+    fits = (_of_shape(shape, distances, values, tolerance, kind) for shape in shapes)
+    return next(filter(None, fits), None)
+
+
+def _of_shape(
+    shape: _Shape, distances: np.ndarray, values: np.ndarray, tolerance: np.ndarray, kind: str
+) -> Fit | None:
+    """A shape with the shortest numbers by which it agrees with every value."""
+    base = float(values[0])
+    few = np.unique(np.geomspace(1, len(distances), 48).astype(int) - 1)
+    for start in shape.starts:
+        numbers = _least_squares(shape, distances[few], values[few] - base, start)
+        off = np.abs(shape.values(distances[few], *numbers) + base - values[few]).max()
+        if not off < 1e-4 * np.abs(values).max() + tolerance.max():
+            continue
+        for loose, exact in product((1, 4), _shorter(numbers)):
+            gap = np.abs(shape.values(distances, *map(float, exact)) + base - values)
+            if (gap <= loose * tolerance).all():
+                formula = shape.formula(*exact) + shortest_decimal(base, kind)
+                return Fit(formula, shape.name, float(gap.max()))
     return None
 
 

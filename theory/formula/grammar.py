@@ -24,7 +24,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
@@ -286,45 +286,53 @@ def _require_name(p: Reading, name: str, column: int) -> None:
 
 def _by_distance(p: Reading, e: Expr) -> Expr:
     """A function of `i - j`, a query's position less its key's, as one of the distance."""
-    columns = {value: column for kind, value, column in reversed(p.tokens) if kind == "name"}
-    taken = {p.distance, *p.domains} - {"n"}
+    written = {value for kind, value, _ in p.tokens if kind == "name"}
+    free = written - ({p.distance, *p.domains} - {"n"})
     for names in POSITIONS:
-        if not {*names} <= {*columns} - taken:
-            continue
-        query, key = (n if name == "n" else parameter(name) for name in names)
-        sure = names[0] == "i" or names == positions_of(p.text)
-        if not (e.has(query, key) if sure else e.has(query) and e.has(key)):
-            continue
-        distance = sympy.Dummy(integer=True, nonnegative=True)
-        sides = {
-            r: r.func(*(distance if x == query else S.Zero for x in r.args), evaluate=False)
-            for r in e.atoms(Relational)
-            if {*r.args} == {query, key}
-        }
-        between_bars = substituted(e, {sympy.Abs(query - key): distance})
-        moved = substituted(e, {**sides, query: key + distance})
-        read = sure or "n" not in columns or not between_bars.has(query, key)
-        if read and not moved.has(query, key, n):
-            of_distance = substituted(moved, {distance: n})
-            if any(map(conditions.ended, (x.args for x in of_distance.atoms(sympy.Piecewise)))):
-                p.fail(0, conditions.ENDED)
+        if {*names} <= free and (of_distance := _of_positions(p, e, names, written)) is not None:
             return of_distance
-        if sure or between_bars.has(distance):
-            p.fail(
-                columns[names[0]],
-                f"{names[0]} beside {' - '.join(names)}: a bias is a function of the distance "
-                f"alone, which is {' - '.join(names)} or n; give a parameter or a length another "
-                "name",
-            )
-        if not moved.has(key):
-            p.fail(
-                columns[names[0]],
-                f"{' - '.join(names)} may mean the distance n, of a query at {names[0]} and a key "
-                f"at {names[1]}, or a difference with a parameter; write n, or "
-                f"|{' - '.join(names)}|, or say that it is a parameter: --assume "
-                f"{names[0]}=positive",
-            )
     return e
+
+
+def _of_positions(
+    p: Reading, e: Expr, names: tuple[str, str], written: Collection[str]
+) -> Expr | None:
+    """A function of the difference of these two positions as one of the distance; None where they
+    may be parameters. The text has the names `written`."""
+    query, key = (n if name == "n" else parameter(name) for name in names)
+    sure = names[0] == "i" or names == positions_of(p.text)
+    if not (e.has(query, key) if sure else e.has(query) and e.has(key)):
+        return None
+    distance = sympy.Dummy(integer=True, nonnegative=True)
+    sides = {
+        r: r.func(*(distance if x == query else S.Zero for x in r.args), evaluate=False)
+        for r in e.atoms(Relational)
+        if {*r.args} == {query, key}
+    }
+    between_bars = substituted(e, {sympy.Abs(query - key): distance})
+    moved = substituted(e, {**sides, query: key + distance})
+    is_meant = sure or "n" not in written or not between_bars.has(query, key)
+    if is_meant and not moved.has(query, key, n):
+        of_distance = substituted(moved, {distance: n})
+        if any(map(conditions.ended, (x.args for x in of_distance.atoms(sympy.Piecewise)))):
+            p.fail(0, conditions.ENDED)
+        return of_distance
+    difference = " - ".join(names)
+    column = next(place for _, value, place in p.tokens if value == names[0])
+    if sure or between_bars.has(distance):
+        p.fail(
+            column,
+            f"{names[0]} beside {difference}: a bias is a function of the distance alone, which is "
+            f"{difference} or n; give a parameter or a length another name",
+        )
+    if not moved.has(key):
+        p.fail(
+            column,
+            f"{difference} may mean the distance n, of a query at {names[0]} and a key at "
+            f"{names[1]}, or a difference with a parameter; write n, or |{difference}|, or say "
+            f"that it is a parameter: --assume {names[0]}=positive",
+        )
+    return None
 
 
 class Parser(Reading):

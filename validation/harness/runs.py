@@ -27,7 +27,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
@@ -522,43 +522,65 @@ def local(
         for asked in runs:
             yield asked, attempt(asked, folder, device, progress)
         return
-    start, left, alone = multiprocessing.get_context("spawn"), deque(range(len(runs))), deque[int]()
+    left, alone = deque(range(len(runs))), deque[int]()
     steps, whole = [0] * len(runs), sum(asked.steps for asked in runs)
+
+    def told(k: int, stage: str, done: int, note: str) -> None:
+        steps[k] = done if stage == "train" else runs[k].steps
+        progress(f"{runs[k].name}: {stage}" if stage else runs[k].name, sum(steps), whole, note)
+
     while left or alone:
         # Runs that were at work when a process was killed are tried one by one: one of them did it.
         source, most = (alone, 1) if alone else (left, workers)
-        reports = start.SimpleQueue()  # of this pool alone: a process that is killed may hold it
-        with ProcessPoolExecutor(most, start, initializer=_begin, initargs=(reports,)) as pool:
-            at_work: dict[Future[list[Row] | str], int] = {}
-            lost: list[int] = []
-            try:
-                while (source or at_work) and not lost:
-                    while source and len(at_work) < most:
-                        k = source.popleft()
-                        at_work[pool.submit(_reported, k, runs[k], folder, device)] = k
-                    found = wait(at_work, timeout=REPORT_S, return_when=FIRST_COMPLETED).done
-                    while not reports.empty():
-                        k, stage, done, note = reports.get()
-                        steps[k] = done if stage == "train" else runs[k].steps
-                        progress(f"{runs[k].name}: {stage}", sum(steps), whole, note)
-                    for future in found:
-                        k = at_work.pop(future)
-                        try:
-                            result = future.result()
-                        except BrokenProcessPool:
-                            lost.append(k)
-                            continue
-                        steps[k] = runs[k].steps  # of earlier steps none was reported
-                        progress(runs[k].name, sum(steps), whole, "")
-                        yield runs[k], result
-            finally:  # a process whose reports nobody takes would wait for ever
-                while wait(at_work, timeout=REPORT_S).not_done:
-                    while not reports.empty():
-                        reports.get()
+        lost = yield from _side_by_side(runs, source, most, folder, device, told)
         if most == 1:
             yield from ((runs[k], KILLED) for k in lost)
         else:
-            alone += [*lost, *at_work.values()]
+            alone += lost
+
+
+def _side_by_side(
+    runs: Sequence[Run],
+    source: deque[int],
+    most: int,
+    folder: str,
+    device: str,
+    told: Callable[[int, str, int, str], None],
+) -> Generator[tuple[Run, list[Row] | str], None, list[int]]:
+    """Runs by so many processes, until one of them is killed; those at work then are returned.
+
+    Args:
+        runs: all of them.
+        source: the places of those that are left, which are taken from it.
+        most: processes.
+        folder: where runs are kept.
+        device: as `run` takes it.
+        told: called with the place of a run, its stage, the steps done, and a note.
+    """
+    start = multiprocessing.get_context("spawn")
+    reports = start.SimpleQueue()  # of this pool alone: a process that is killed may hold it
+    at_work: dict[Future[list[Row] | str], int] = {}
+    with ProcessPoolExecutor(most, start, initializer=_begin, initargs=(reports,)) as pool:
+        try:
+            while source or at_work:
+                while source and len(at_work) < most:
+                    k = source[0]
+                    future = pool.submit(_reported, k, runs[k], folder, device)
+                    at_work[future] = source.popleft()
+                found = wait(at_work, timeout=REPORT_S, return_when=FIRST_COMPLETED).done
+                while not reports.empty():
+                    told(*reports.get())
+                for future in found:
+                    result, k = future.result(), at_work.pop(future)
+                    told(k, "", 0, "")  # of the steps before none was reported
+                    yield runs[k], result
+        except BrokenProcessPool:
+            pass
+        finally:  # a process whose reports nobody takes would wait for ever
+            while wait(at_work, timeout=REPORT_S).not_done:
+                while not reports.empty():
+                    reports.get()
+    return [*at_work.values()]
 
 
 REPORT_S = 1.0

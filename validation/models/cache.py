@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -130,16 +131,11 @@ def longest(layers: Sequence[LayerOutline], budget: float, serving: Serving) -> 
     """The longest row whose cache fits into a budget of bytes, in whole pages; infinite where every
     row fits, 0 where none does."""
 
-    def fits(length: int) -> bool:
-        return row_cache(layers, length, serving).reserved <= budget
+    def too_long(length: int) -> bool:
+        return row_cache(layers, length, serving).reserved > budget
 
-    if fits(_LONGEST):
-        return math.inf
-    low, high = 0, _LONGEST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    every = range(1, _LONGEST + 1)
+    return bisect_left(every, True, key=too_long) if too_long(_LONGEST) else math.inf
 
 
 def bytes_of(text: str) -> int:

@@ -24,10 +24,11 @@ import re
 import sys
 import types
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -306,18 +307,29 @@ def _watching(watch: _Watch) -> Iterator[None]:
         PreTrainedModel.warn_if_padding_and_no_attention_mask = warn
 
 
-def _run(network: Any, watch: _Watch) -> list[tuple[Any, ...]] | None:
+class _Kept(NamedTuple):
+    """What a layer of the cache keeps: its heads of keys, numbers a token, those for an indexer,
+    numbers of states, and the keys at which it stops growing; None where it never does."""
+
+    heads: int = 0
+    cached: int = 0
+    indexed: int = 0
+    state: int = 0
+    stops: int | None = None
+
+
+def _run(network: Any, watch: _Watch) -> list[_Kept] | None:
     """What each layer of the cache holds after a short row and one token more; None for none."""
     with suppress(Exception):  # others run as they are
         network.set_experts_implementation("batched_mm")
     with ExitStack() as stack, torch.device("meta"):
         _hook(network, watch, stack)
         cache = _cache(_row(network, SHORT))
-        held, calls = None, [*watch.calls]
-        if cache is not None:
-            held = [(*_held(layer), _stops(layer)) for layer in cache.layers]
-            if watch.picks or any(call.mask is False for call in calls):
-                _choices(network, watch, any(state for _, _, _, state, _ in held))
+        if cache is None:
+            return None
+        held, calls = [_held(layer) for layer in cache.layers], [*watch.calls]
+        if watch.picks or any(call.mask is False for call in calls):
+            _choices(network, watch, any(kept.state for kept in held))
         watch.calls = calls
     return held
 
@@ -357,8 +369,8 @@ def _cache(out: Any) -> Any:
     return cache
 
 
-def _held(layer: Any) -> tuple[int, int, int, int]:
-    """Heads of keys of a layer's cache, numbers a token, those for an indexer, and of states."""
+def _held(layer: Any) -> _Kept:
+    """What a layer of the library's cache keeps."""
     heads, numbers = 0, dict.fromkeys((_KEYS, _INDEX, _STATES), 0)
     for name, value in vars(layer).items():
         parts = value.values() if isinstance(value, dict) else value
@@ -371,7 +383,7 @@ def _held(layer: Any) -> tuple[int, int, int, int]:
                 raise NotObserved(f"its cache keeps {name}, of a form that is not known here")
             numbers[of] += part.numel() if of is _STATES else part.numel() // part.shape[-2]
             heads = part.shape[1] if name == "keys" else heads
-    return heads, numbers[_KEYS], numbers[_INDEX], numbers[_STATES]
+    return _Kept(heads, numbers[_KEYS], numbers[_INDEX], numbers[_STATES], _stops(layer))
 
 
 def _stops(layer: Any) -> int | None:
@@ -393,38 +405,50 @@ def _stops(layer: Any) -> int | None:
 
 def _hook(network: Any, watch: _Watch, stack: ExitStack) -> None:
     """Let a network tell a watch which layer runs, with which mask, and what turns."""
-    homes, order = set(), 0
-    named = {name: module for name, module in network.named_modules() if attends(module)}
-    outer = {name for name in named if any(other.startswith(f"{name}.") for other in named)}
-    for name, module in network.named_modules():
-        last, layer = name.rpartition(".")[2], layer_of(module)
-        innermost = name in named and name not in outer
-        if layer is None and innermost:
-            layer, order = order, order + 1
-        if layer is not None:
-            homes.add(sys.modules[type(module).__module__])
-            enter = functools.partial(_enter, watch, layer, innermost)
-            hook = module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
-            stack.callback(hook.remove)
+    homes = set()
+    for module, layer, innermost in _numbered(network):
+        homes.add(sys.modules[type(module).__module__])
+        enter = functools.partial(_enter, watch, layer, innermost)
+        hook = module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
+        stack.callback(hook.remove)
         if innermost:
             hook = module.register_forward_hook(lambda *_: setattr(watch, "attending", False))
             stack.callback(hook.remove)
-        tensors = [name for name, x in vars(module).items() if isinstance(x, Tensor)]
-        tensors += [name for name, _ in module.named_buffers(recurse=False)]
-        watch.held |= any(re.search("pos_enc|pos_emb|embed_pos", held) for held in tensors)
-        if _frequencies(module):
-            note = functools.partial(_note_rotation, watch)
+    for name, module in network.named_modules():
+        if note := _positions_note(name.rpartition(".")[2], module, watch):
             stack.callback(module.register_forward_hook(note, with_kwargs=True).remove)
-        elif re.search(r"pos(_|ition|emb|$)|wpe|relative", last):
-            rows, relative = getattr(module, "num_embeddings", None), "position_embed" not in last
-            relative = relative and bool(re.search("relative|bias", last))
-            note = functools.partial(_note_table, watch, rows, relative)
-            stack.callback(module.register_forward_hook(note).remove)
     for home in homes:
         for name, given in [*vars(home).items()]:
             if name.startswith("apply_") and "rot" in name and callable(given):
                 setattr(home, name, functools.partial(_turning, watch, given))
                 stack.callback(setattr, home, name, given)
+
+
+def _numbered(network: Any) -> Iterator[tuple[Any, int, bool]]:
+    """The modules of each layer, the layer's number from 0, and whether it is its innermost
+    attention; attentions that know no number are counted."""
+    named = {name: module for name, module in network.named_modules() if attends(module)}
+    outer = {name for name in named if any(other.startswith(f"{name}.") for other in named)}
+    order = itertools.count()
+    for name, module in network.named_modules():
+        innermost, layer = name in named and name not in outer, layer_of(module)
+        if layer is not None or innermost:
+            yield module, next(order) if layer is None else layer, innermost
+
+
+def _positions_note(name: str, module: Any, watch: _Watch) -> Callable[..., None] | None:
+    """What a watch notes of each call of a module that makes positions, by the module's own name;
+    None for other modules."""
+    tensors = [held for held, x in vars(module).items() if isinstance(x, Tensor)]
+    tensors += [held for held, _ in module.named_buffers(recurse=False)]
+    watch.held |= any(re.search("pos_enc|pos_emb|embed_pos", held) for held in tensors)
+    if _frequencies(module):
+        return functools.partial(_note_rotation, watch)
+    if not re.search(r"pos(_|ition|emb|$)|wpe|relative", name):
+        return None
+    relative = "position_embed" not in name and re.search("relative|bias", name)
+    rows = getattr(module, "num_embeddings", None)
+    return functools.partial(_note_table, watch, rows, bool(relative))
 
 
 def layer_of(module: Any) -> int | None:
@@ -488,47 +512,56 @@ def pattern(function: Any) -> tuple[int | None, bool, bool] | None:
     >>> pattern(window(4096)), pattern(_causal), pattern(_both)
     ((4096, False, False), (None, False, False), (None, True, False))
     """
-    function = _with_values(function)
-
-    def sees(query: int, keys: Sequence[int]) -> list[bool]:
-        batch, rows = torch.zeros(1, 1, dtype=torch.long), torch.full((1, len(keys)), query)
-        seen = function(batch, batch, rows, torch.tensor([list(keys)]))
-        return list(torch.as_tensor(seen).expand(1, len(keys))[0].tolist())
-
-    def edge(query: int, step: int) -> int | None:
-        """The last distance seen in a direction; None where all are, -1 where none is."""
-        far = sorted({0, 1, 2, 3, *(k << e for e in range(1, 40) for k in (1, 3)), _FAR})
-        seen = sees(query, [query + step * d for d in far])
-        if any(b and not a for a, b in itertools.pairwise(seen)):
-            raise ValueError
-        if all(seen) or not seen[0]:
-            return None if seen[0] else -1
-        low, high = far[seen.index(False) - 1], far[seen.index(False)]
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if sees(query, [query + step * middle])[0] else (low, middle)
-        return low
-
+    edge = functools.partial(_edge, _with_values(function))
     try:
         back, ahead = edge(_FAR, -1), edge(_FAR, 1)
         if back is None or ahead is None:
             return None if back != ahead and ahead != 0 else (None, ahead is None, False)
-        later = [edge(_FAR + k, -1) for k in (1, back, back + 1)]
-        if later == [back] * 3:
+        if all(edge(_FAR + k, -1) == back for k in (1, back, back + 1)):
             return back + ahead + 1, ahead > 0, False
-        begins, low, high = _FAR - back, back, max(1, 2 * back)
-        while edge(begins + high, -1) == high:
-            low, high = high, 2 * high
-            if high > LONG << 8:
-                return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            same = edge(begins + middle, -1) == middle
-            low, high = (middle, high) if same else (low, middle)
-        whole = all(edge(begins + k * high + n, -1) == n for k in (0, 1, 2) for n in (0, low))
-        return (high, False, True) if whole and not ahead else None
+        return None if ahead else _chunk(edge, _FAR - back)
     except Exception:  # whatever the library's function raises where it is asked out of place
         return None
+
+
+def _edge(function: Any, query: int, step: int) -> int | None:
+    """The last distance that a query sees back (step -1) or ahead (1); None where it sees every
+    one, -1 where none.
+
+    Raises:
+        ValueError: it sees keys behind others that it does not see.
+    """
+
+    def sees(distances: Sequence[int]) -> list[bool]:
+        batch, rows = torch.zeros(1, 1, dtype=torch.long), torch.full((1, len(distances)), query)
+        keys = torch.tensor([[query + step * d for d in distances]])
+        seen = torch.as_tensor(function(batch, batch, rows, keys))
+        return list(seen.expand(1, len(distances))[0].tolist())
+
+    far = sorted({0, 1, 2, 3, *(k << e for e in range(1, 40) for k in (1, 3)), _FAR})
+    seen = sees(far)
+    if seen != sorted(seen, reverse=True):
+        raise ValueError
+    if all(seen) or not seen[0]:
+        return None if seen[0] else -1
+    low, high = far[seen.index(False) - 1], far[seen.index(False)]
+    return low + bisect_left(range(low + 1, high), True, key=lambda d: not sees([d])[0])
+
+
+def _chunk(edge: Callable[[int, int], int | None], begin: int) -> tuple[int, bool, bool] | None:
+    """The size of the chunks, one of which begins there, as `pattern` says it; None for none."""
+
+    def reaches_back(distance: int) -> bool:
+        return edge(begin + distance, -1) == distance
+
+    size = 1
+    while reaches_back(size):
+        size *= 2
+        if size > LONG << 8:
+            return None
+    size = bisect_left(range(size), True, key=lambda n: not reaches_back(n))
+    places = ((begin + k * size + n, n) for k in (0, 1, 2) for n in (0, size - 1))
+    return (size, False, True) if all(edge(at, -1) == n for at, n in places) else None
 
 
 def _with_values(function: Any) -> Any:
@@ -551,68 +584,91 @@ def _with_values(function: Any) -> Any:
     )
 
 
-def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] | None) -> Observed:
+def _read(config: Any, network: Any, watch: _Watch, held: list[_Kept] | None) -> Observed:
     """What a watch saw, layer by layer."""
-    own = [call for call in watch.calls if call.rows == call.keys == SHORT]
-    places = [at if call.layer is None else call.layer for at, call in enumerate(own)]
-    again = len(own) == len(held or ()) > len({*places})  # layers that run twice keep keys twice
-    calls = {
-        at if again else place: (place, own[at]) for at, place in reversed([*enumerate(places)])
-    }
-    numbers = dict(enumerate(held or ()))
-    named = (*numbers, *calls) if held is not None else (*calls, *watch.given)
-    count = 1 + max(named, default=-1)
+    calls, kept = _calls(watch, len(held or ())), dict(enumerate(held or ()))
+    if not calls and not watch.given and not any(map(any, kept.values())):
+        raise NotObserved("its layers call no attention of the library, and keep nothing by name")
+    known = {*kept, *calls} if held is not None else {*calls, *watch.given}
+    count = 1 + max(known, default=-1)
     if not getattr(network.config, "is_encoder_decoder", False):
         count = max(count, getattr(config, "num_hidden_layers", None) or 0)
-    if not calls and not watch.given and not any(any(each) for each in numbers.values()):
-        raise NotObserved("its layers call no attention of the library, and keep nothing by name")
-    patterns, layers, tables = dict[int, Any](), list[LayerOutline](), _own_patterns(network)
+    layers, tables, seen = list[LayerOutline](), _own_patterns(network), functools.cache(pattern)
     for at in range(count):
-        heads, cached, indexed, state, stops = numbers.get(at, (0, 0, 0, 0, None))
-        of, call = calls.get(at, (at, None))
-        function = watch.given.get(of, False)
-        if not cached and call is None and (held is not None or at not in watch.given):
-            layers.append(LayerOutline(attends=False, state=state))
+        (of, call), numbers = calls.get(at, (at, None)), kept.get(at, _Kept())
+        if not numbers.cached and call is None and (held is not None or at not in watch.given):
+            layers.append(LayerOutline(attends=False, state=numbers.state))
             continue
-        if call is not None and call.mask:
-            function = call.mask
-        if id(function) not in patterns:
-            patterns[id(function)] = pattern(function) if function else None
-        view = tables.get(of) or patterns[id(function)]
-        width, both, chunked = view or (None, False, False)
-        asked = call.heads if call else getattr(config, "num_attention_heads", None) or heads or 1
-        keys = heads or (call.key_heads if call else asked)
-        size = (
-            call.size
-            if call
-            else cached // (2 * keys) or getattr(config, "hidden_size", 0) // asked
-        )
-        rotation, turned, known = _rotation(config, watch, of, call)
-        limit = math.inf if stops is None else stops
-        layer = LayerOutline(
-            width=width,
-            both_sides=both,
-            chunked=chunked,
-            picks=_picks(watch, of, call),
-            heads=asked,
-            key_heads=keys,
-            head_size=size,
-            cached=cached,
-            indexed=indexed,
-            state=state,
-            keeps=None if limit == (width or math.inf) or not cached else limit,
-            shares=held is not None and not cached,
-            positions=_positions(watch, of, call),
-            rotation=rotation,
-            sink=bool(call and call.sink),
-            cap=call.cap if call else None,
-            scale=_rounded(turned * _factor(call)),
-            observed=view is not None and known,
-        )
-        grows = "a function of i" if of in watch.scaled else ""
-        layers.append(replace(layer, temper=_temper(config, layer) or grows))
+        mask = call.mask if call is not None and call.mask else watch.given.get(of, False)
+        view = tables.get(of) or (seen(mask) if mask else None)
+        shares = held is not None and not numbers.cached
+        layers.append(_attending(config, watch, of, call, numbers, view, shares))
     crossed = any(call.rows == SHORT != call.keys for call in watch.calls)
     return Observed(tuple(layers), held is not None, _table(watch, network), crossed)
+
+
+def _calls(watch: _Watch, kept: int) -> dict[int, tuple[int, _Call]]:
+    """The first call of each layer with a whole row, and the layer's own number.
+
+    Layers may run twice, each time with keys of their own in a cache of so many layers.
+    """
+    own = [call for call in watch.calls if call.rows == call.keys == SHORT]
+    places = [at if call.layer is None else call.layer for at, call in enumerate(own)]
+    twice = len(own) == kept > len({*places})
+    calls = dict[int, tuple[int, _Call]]()
+    for at, (place, call) in enumerate(zip(places, own, strict=True)):
+        calls.setdefault(at if twice else place, (place, call))
+    return calls
+
+
+def _attending(
+    config: Any,
+    watch: _Watch,
+    of: int,
+    call: _Call | None,
+    kept: _Kept,
+    view: tuple[int | None, bool, bool] | None,
+    shares: bool,
+) -> LayerOutline:
+    """A layer with softmax attention.
+
+    Args:
+        config: of the model.
+        watch: of its run.
+        of: the layer's own number.
+        call: of its attention; None where it calls another one than the library's.
+        kept: in the cache.
+        view: as `pattern` says it; None where that is not known.
+        shares: whether it has no cache of its own.
+    """
+    width, both, chunked = view or (None, False, False)
+    heads = call.heads if call else getattr(config, "num_attention_heads", None) or kept.heads or 1
+    keys = kept.heads or (call.key_heads if call else heads)
+    size = call.size if call else kept.cached // (2 * keys)
+    rotation, turned, known = _rotation(config, watch, of, call)
+    limit = math.inf if kept.stops is None else kept.stops
+    layer = LayerOutline(
+        width=width,
+        both_sides=both,
+        chunked=chunked,
+        picks=_picks(watch, of, call),
+        heads=heads,
+        key_heads=keys,
+        head_size=size or getattr(config, "hidden_size", 0) // heads,
+        cached=kept.cached,
+        indexed=kept.indexed,
+        state=kept.state,
+        keeps=None if limit == (width or math.inf) or not kept.cached else limit,
+        shares=shares,
+        positions=_positions(watch, of, call),
+        rotation=rotation,
+        sink=bool(call and call.sink),
+        cap=call.cap if call else None,
+        scale=_rounded(turned * _factor(call)),
+        observed=view is not None and known,
+    )
+    grows = "a function of i" if of in watch.scaled else ""
+    return replace(layer, temper=_temper(config, layer) or grows)
 
 
 def _own_patterns(network: Any) -> dict[int | None, tuple[int | None, bool, bool]]:
@@ -697,30 +753,46 @@ def _rotation(
     if key in watch.rotations:
         return watch.rotations[key]
     found = _angles(*source) if source else None
-    size = getattr(config, "rotary_dim", None)
     if found is None:
+        size = getattr(config, "rotary_dim", None)
         return (Rotary(size, 10_000.0) if size else None), 1.0, False
     angles, scaling = found
     if not all(map(math.isfinite, angles)):
         raise NotObserved("the angles of its rotation are not finite")
-    rope = getattr(source[0].config, "rope_parameters", None) or {}
-    kinds = getattr(config, "layer_types", None) or ()
-    if any(isinstance(part, dict) for part in rope.values()):
-        rope = rope.get(source[1] or (kinds[layer] if layer < len(kinds) else "")) or {}
+    rope = _rope(config, layer, *source)
     kind = rope.get("rope_type") or rope.get("type") or "default"
-    base = float(rope.get("rope_theta") or 0)
-    turning = sorted((a for a in angles if a), reverse=True)
-    if len(turning) > 1 and kind not in ("yarn", "longrope"):
-        shown = [(turning[0] / turning[1]) ** n for n in (len(angles), len(angles) - 0.5)]
-        base = base if base and any(abs(x / base - 1) < 1e-3 for x in shown) else shown[0]
     longest = getattr(config, "max_position_embeddings", None)
     original = rope.get("original_max_position_embeddings") or longest
     factor = rope.get("factor") or (longest / original if longest and original else 1.0)
-    scale = scaling**2 * (_factor(call) if "mscale_all_dim" in rope else 1.0)
-    note = SCALINGS.get(kind, "the angles are rescaled").format(factor=factor, original=original)
-    made = Rotary(2 * len(turning), base, kind, _rounded(scale), note)
+    made = Rotary(
+        size=2 * sum(map(bool, angles)),
+        base=_base(angles, rope.get("rope_theta"), kind),
+        kind=kind,
+        scale=_rounded(scaling**2 * (_factor(call) if "mscale_all_dim" in rope else 1.0)),
+        note=SCALINGS.get(kind, "the angles are rescaled").format(factor=factor, original=original),
+    )
     watch.rotations[key] = made, scaling**2, True
     return watch.rotations[key]
+
+
+def _rope(config: Any, layer: int, module: Any, kind: str) -> dict[str, Any]:
+    """The settings of a rotation: of a kind of layer, where each kind has its own."""
+    rope: dict[str, Any] = getattr(module.config, "rope_parameters", None) or {}
+    if not any(isinstance(part, dict) for part in rope.values()):
+        return rope
+    kinds = getattr(config, "layer_types", None) or ()
+    return rope.get(kind or (kinds[layer] if layer < len(kinds) else "")) or {}
+
+
+def _base(angles: Sequence[float], said: float | None, kind: str) -> float:
+    """The base of the angles as the configuration says it, or as they show where they show another
+    one; rescaled angles show none."""
+    turning = sorted((a for a in angles if a), reverse=True)
+    base = float(said or 0)
+    if len(turning) < 2 or kind in ("yarn", "longrope"):
+        return base
+    shown = [(turning[0] / turning[1]) ** n for n in (len(angles), len(angles) - 0.5)]
+    return base if base and any(abs(x / base - 1) < 1e-3 for x in shown) else shown[0]
 
 
 SCALINGS = {

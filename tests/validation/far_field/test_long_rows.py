@@ -24,6 +24,7 @@ GATES = (
 PLACED = ("docs/gallery/fire.py:Fire", "docs/gallery/scalable_softmax.py:ScalableSoftmax")
 ENCODINGS = ("0", "rope", "alibi", "kerple_log", "xpos", "sinusoidal", *GATES, *PLACED)
 ROW, LAST = 16, 4
+SAMPLING = Sampling(8)
 
 
 def a_model(encoding):
@@ -68,6 +69,14 @@ def test_the_second_row_of_a_text_at_twice_the_length_is_exact(encoding, growth,
     assert torch.allclose(far[2 * ROW][0], of_model(model, long)[0], atol=1e-4)
 
 
+def staged(network, rows, end, sampling=SAMPLING):
+    """A group of rows whose first stage goes up to a length."""
+    stages = Stages(network, rows, LAST, sampling)
+    stages.plain()
+    stages.stage(1, [ROW, end])
+    return stages
+
+
 CHANGED = {
     Repair(window=5): ("-n/8", "-n/8", Mask(5), None),
     Repair(window=8, sinks=3): ("rope", "rope", Mask(8, sinks=3), None),
@@ -102,9 +111,7 @@ def test_layers_that_are_not_named_keep_what_they_have(text):
 
 
 def test_the_keys_of_a_cell_stand_for_its_positions(rows):
-    stages = Stages(TrainedNetwork(a_model("0")), rows, LAST, Sampling(8))
-    stages.plain()
-    stages.stage(1, [ROW, 8 * ROW])
+    stages = staged(TrainedNetwork(a_model("0")), rows, 8 * ROW)
     keys = stages._far(Cell(1, torch.arange(ROW, ROW + 8), 100), 0, stages.own)
     assert torch.allclose(keys.more.exp().sum(-1), torch.full_like(keys.more[..., 0], 100.0))
     own = stages.pools[1][0][2] // ROW == torch.arange(len(rows))[:, None]
@@ -128,9 +135,7 @@ def test_rows_by_themselves_serve_every_draw(rows):
 def test_keys_in_order_keep_the_order_of_the_text(rows):
     network, chosen = TrainedNetwork(a_model("0")), []
     for ordered in (False, True):
-        stages = Stages(network, rows, LAST, Sampling(40, ordered=ordered))
-        stages.plain()
-        stages.stage(1, [ROW, 8 * ROW])
+        stages = staged(network, rows, 8 * ROW, Sampling(40, ordered=ordered))
         chosen.append(stages.pools[1][0][2])
     assert not torch.equal(*chosen) and torch.equal(chosen[0].sort().values, chosen[1])
 
@@ -146,9 +151,7 @@ def test_lengths_share_the_stages_that_end_there(rows):
 def test_blocks_that_leave_nothing_out_are_the_row(encoding, rows, text):
     """Where every place is read, or all but the first row, which the group has."""
     model = a_model(encoding)
-    stages = Stages(TrainedNetwork(model), rows, LAST, Sampling(8))
-    stages.plain()
-    stages.stage(1, [ROW, 4 * ROW])
+    stages = staged(TrainedNetwork(model), rows, 4 * ROW)
     for first in (0, ROW):
         at, tokens = torch.arange(first, 4 * ROW), text[None, first : 4 * ROW + 1]
         scores = stages.blocks(tokens[:, :-1], at, LAST, [ROW, 4 * ROW])
@@ -161,9 +164,7 @@ def test_blocks_that_leave_nothing_out_are_the_row(encoding, rows, text):
 def test_blocks_under_groups_are_the_row_under_groups(group, rows, text):
     """The far field meets keys in groups as a whole row does."""
     network = Repaired(TrainedNetwork(a_model("rope")), Repair(group=group))
-    stages = Stages(network, rows, LAST, Sampling(8))
-    stages.plain()
-    stages.stage(1, [ROW, 4 * ROW])
+    stages = staged(network, rows, 4 * ROW)
     at, tokens = torch.arange(4 * ROW), text[None, : 4 * ROW]
     scores = stages.blocks(tokens, at, LAST, [ROW, 4 * ROW])
     assert torch.allclose(scores, scores_at(network, tokens, at, LAST), atol=1e-4)
@@ -173,9 +174,7 @@ def test_blocks_under_groups_are_the_row_under_groups(group, rows, text):
 
 def test_keys_between_blocks_stand_for_their_places(rows, text):
     """Places beyond the blocks are counted once each, and the rows that are named are not asked."""
-    stages = Stages(TrainedNetwork(a_model("0")), rows, LAST, Sampling(8))
-    stages.plain()
-    stages.stage(1, [ROW, 8 * ROW])
+    stages = staged(TrainedNetwork(a_model("0")), rows, 8 * ROW)
     seen = []
     stages._mix = lambda layer, q, i, parts: seen.append(parts) or q
     at = torch.cat([torch.arange(ROW), torch.arange(7 * ROW, 8 * ROW)])

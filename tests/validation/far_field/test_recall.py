@@ -4,16 +4,20 @@ import functools
 import itertools
 import json
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.advice import bands
 from farfield.validation.far_field.long_rows import Sampling, Stages
+from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
+    Told,
     distances,
     drawn,
     needle_row,
@@ -230,3 +234,48 @@ def test_recall_is_foreseen_with_its_dilution(sharpness, copier):
             into.append(float(scores[0, 0].softmax(-1)[answer]))
     said, real, alone = (torch.tensor(x).log().mean() for x in (said, real, alone))
     assert abs(said - real) < 0.1 < alone - real
+
+
+TEXT = np.arange(9000) % 251
+
+
+def needles_in(way, length, row, to=4096, told=()):
+    """The row with needles that a model of bytes is read with."""
+    subject = SimpleNamespace(
+        length=length, text=TEXT, encode=encode, outline=SimpleNamespace(trained=2048)
+    )
+    return RowReadings(subject, to, way, None, told)._needles(row)
+
+
+@pytest.mark.parametrize(
+    ("way", "length", "row", "to", "block", "ends"),
+    [
+        (Way.FAR, 512, 0, 4096, 512, 1),
+        (Way.FAR, 256, 2, 4096, 256, 1),
+        (Way.REAL, 512, 0, 4096, 1024, 1),
+        (Way.REAL, 512, 1, 4096, 1024, 2),
+        (Way.REAL, 512, 1, 4095, 512, 1),
+        (Way.REAL, 256, 1, 4096, 256, 1),
+    ],
+)
+def test_a_row_asks_in_words_where_its_end_has_room_and_twice_where_it_is_read_whole(
+    way, length, row, to, block, ends
+):
+    found = needles_in(way, length, row, to)
+    assert (found.block, found.length, found.row) == (block, to, row)
+    assert len(found.tokens) == to + (ends - 1) * found.size + 1
+    words = length >= 512
+    assert ({n.kind for n in found.needles} <= {*KINDS}) is words
+    assert words or {n.kind for n in found.needles} == {"sequence"}
+    apart = 48 if block > 512 else part_of(block)
+    far = [n.distance for n in found.needles]
+    assert min(b - a for a, b in itertools.pairwise(far)) >= apart and min(far) >= block
+    begin = begins(len(TEXT) - to, row)
+    assert found.tokens[:40].tolist() == TEXT[begin : begin + 40].tolist()
+    if words:  # even if each question were the longest, three quarters of an end had room
+        longest = max(len(f"{n.question} {n.answer}") + 1 for n in drawn(5, 0))
+        assert len(far) / ends * longest <= 0.75 * block and 0.4 * block < found.size
+    told = [Told("file", f"k{k} is {k}.", f"k{k} is", str(k), -1.0) for k in range(3)]
+    own = needles_in(way, length, row, to, told).needles
+    assert {n.kind for n in own} == {"file" if words else "sequence"}
+    assert len(own) <= 3 if words else len(own) == len(far)

@@ -166,31 +166,27 @@ def test_a_disk_that_fills_midway_ends_one_run_in_a_line(asked, tmp_path, small_
     assert not [path for path in failed.parent.iterdir() if "safetensors" in path.name]
 
 
-def test_a_folder_that_cannot_be_made_is_a_line_of_that_run(asked, tmp_path, monkeypatch):
-    def full(self, *given):
-        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path))
-
-    monkeypatch.setattr(module.FileLock, "acquire", full)
-    why = module.attempt(asked, str(tmp_path), "cpu")
-    assert why.startswith(f"{tmp_path}: No space left on device; accepted: a disk that has space")
-    assert "farfield's own code" not in why
+FULL = OSError(errno.ENOSPC, "No space left on device", "runs")
 
 
 @pytest.mark.parametrize(
-    "error", [OSError("the network file system went away"), PermissionError(13, "not yours")]
+    "error", [FULL, OSError("the network file system went away"), PermissionError(13, "not yours")]
 )
-def test_no_other_error_of_the_system_is_called_a_full_disk(error, asked, tmp_path, monkeypatch):
+def test_a_full_disk_alone_is_called_so_in_the_line_of_its_run(error, asked, tmp_path, monkeypatch):
     def fails(self, *given):
         raise error
 
     monkeypatch.setattr(module.FileLock, "acquire", fails)
     why = module.attempt(asked, str(tmp_path), "cpu")
-    assert why.startswith(f"{error} (all of it: ") and "space" not in why
+    full = "runs: No space left on device; accepted: a disk that has space"
+    assert why.startswith(full if error is FULL else f"{error} (all of it: ")
+    assert ("space" in why) == (error is FULL)
+    assert error is not FULL or "farfield's own code" not in why
 
 
-def test_a_measurement_that_breaks_a_bound_is_not_kept(asked, tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "SLACK", -50.0)
-    with pytest.raises(InputError, match="comparisons break bounds that hold for every model"):
+def test_a_measurement_whose_losses_no_model_has_is_not_kept(asked, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "NATS", 0.5)
+    with pytest.raises(InputError, match=r"is NaN, infinite, or beyond 0\.5 nats a token"):
         run(asked, tmp_path)
     assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
 

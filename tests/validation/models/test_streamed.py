@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import BloomConfig, BloomForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.apply import apply
@@ -128,10 +128,8 @@ def test_a_weight_that_is_not_finite_is_named(tmp_path):
         network_of(opened)
 
 
-def test_a_bloom_is_read_by_layers_too(tmp_path):
-    torch.manual_seed(0)
-    config = BloomConfig(hidden_size=32, n_layer=2, n_head=4, vocab_size=97)
-    BloomForCausalLM(config).save_pretrained(tmp_path)
+def test_a_bloom_is_read_by_layers_too(tmp_path, saved_bloom):
+    saved_bloom(tmp_path, n_layer=2, n_head=4)
     tokens, at, scores = torch.arange(30)[None], torch.arange(30), []
     for by_layer in (False, True):
         network = network_of(open_model(describe(tmp_path), by_layer=by_layer))

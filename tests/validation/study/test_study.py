@@ -34,21 +34,6 @@ from farfield.validation.study.study import (
 from farfield.validation.table_cells import field_text
 
 
-@pytest.fixture(scope="module")
-def tiny(tiny_runs):
-    """A study of four encodings with tiny models, and its store."""
-    store = tiny_runs
-    chosen = [
-        ("type1", encoding("type1")),
-        ("nope", encoding("nope")),
-        ("alibi", encoding("alibi")),
-        ("rope", encoding("rope")),
-        ("kerple_log", encoding("kerple_log")),
-    ]
-    trained = [name for name, _ in chosen[:4]]
-    return survey(chosen, train=trained, preset_name="tiny", store=store), chosen, store
-
-
 @pytest.mark.parametrize("name", ["kerple_log", "rope"])
 def test_what_has_no_number_says_why(name):
     prediction = predict(encoding(name))
@@ -71,15 +56,15 @@ def test_the_catalogue_is_whole():
     assert {name for _, name, _ in references()} == additive - learned - surrogates - {"alibi_log"}
 
 
-def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
-    s, chosen, store = tiny
+def test_a_finished_run_is_not_repeated(tiny_study, tiny_runs, monkeypatch):
+    s, chosen = tiny_study
     import farfield.validation.harness.runs as runs
 
     def refuse(*_args, **_kwargs):
         raise AssertionError("trained again")
 
     monkeypatch.setattr(runs, "train", refuse)
-    again = survey(chosen, train=["type1"], preset_name="tiny", store=store)
+    again = survey(chosen, train=["type1"], preset_name="tiny", store=tiny_runs)
     assert again.entries[0].lines == s.entries[0].lines
 
 
@@ -156,9 +141,8 @@ def test_large_numbers_are_short():
     assert field_text(dataclasses.replace(far, answer=Bracket(7, None))) == "at least 7"
 
 
-def test_a_study_trains_its_baselines_on_the_same_seed(tiny):
-    _, _, store = tiny
-    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=store)
+def test_a_study_trains_its_baselines_on_the_same_seed(tiny_study, tiny_runs):
+    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=tiny_runs)
     assert [e.prediction.name for e in s.entries] == ["type1", "nope"] and s.asked == ("type1",)
     assert {line["seed"] for e in s.entries for line in e.lines} == {0}
 
@@ -197,9 +181,9 @@ def test_an_entry_of_the_atlas_has_the_answers_and_the_claims(speaks):
     assert entry(formula).claims == () and all(b in blocks for b in predict(formula).blocks())
 
 
-def test_a_model_that_has_not_learned_is_named_as_such(tiny):
+def test_a_model_that_has_not_learned_is_named_as_such(tiny_study):
     """Thirty steps leave the loss above the entropy of the letters; the numbers come first."""
-    said = tiny[0].brief()
+    said = tiny_study[0].brief()
     assert isinstance(said[0], Table) and "uniform guess" in terminal(said[1].text)
 
 
