@@ -145,7 +145,7 @@ class RowReadings:
             if block > BLOCK:
                 stands = max(len(encode(f"\n{n.context}\n")) for n in told)
                 part = min(part_of(block), max(_APART, 2 * stands))
-        most = min(most * ends, len(self.told) or most * ends)
+        most = min(most * ends, (encode and len(self.told)) or most * ends)
         text = torch.from_numpy(self.subject.text.astype(np.int64))
         places = distances(block, self.to, self.trained, most, part)
         begin = begins(len(text) - self.to, row)
