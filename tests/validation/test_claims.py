@@ -396,6 +396,13 @@ def test_the_proofs_that_claims_rest_on_pass_the_independent_check(monkeypatch):
         check_proof(proof)
 
 
+def test_every_experiment_names_its_models_or_counts_its_cases():
+    for c in CHECKS.values():
+        for found in findings(c.id, 0.05):
+            known = found.models or found.n
+            assert known if c.kind == "experiment" else not found.models, c.id
+
+
 def test_a_claim_shows_its_tolerance_and_its_models():
     c = claim("chi2023.erf.coverage")
     assert c.verdict is Verdict.DEPENDS and "5%; " in c.tolerance
