@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -191,10 +191,10 @@ class Gallery(Result):
             *(table(header, cells, numeric=numeric) for header, cells, numeric in tables if cells),
         )
 
-    def index(self, shown: Mapping[str, str]) -> Sheet:
-        """The page of all, with figures as inline SVG, empty for a table."""
+    def index(self, shown: Mapping[str, str], before: Collection[str] = ()) -> Sheet:
+        """The page of all, as of `index_sheet`."""
         sentences = [b for b in self.blocks() if isinstance(b, Sentence)]
-        return index_sheet(sentences, shown, self.missing, self.said)
+        return index_sheet(sentences, shown, self.missing, self.said, before)
 
     def _counts(self, name: str) -> list[Any]:
         verdicts = [c.verdict for c in self.said.get(name, ())]
@@ -273,12 +273,12 @@ def draw(
     for e in chosen:
         if notice is not None:
             notice(e.id)
-        claims |= {e.id: claims_on(e.id)} if several else {}
         try:
             drawn[e.id] = recompute(e, known, settings)
         except NoResults as why:
             missing[e.id] = str(why)
             continue
+        claims |= {e.id: claims_on(e.id)} if several else {}
         if place is not None:
             stem = re.sub(r"[^\w.-]+", "-", "_".join([e.id, *map("-".join, pairs)]))
             written += _written(place / stem, e, drawn[e.id], kind, claims.get(e.id))
@@ -292,16 +292,10 @@ def draw(
 def _index(place: Path, found: Gallery, kind: str) -> Sheet:
     """The page of the exhibits that were drawn; others that the folder has pages of, drawn before
     and maybe from other results, are named apart."""
-    before = [k for k in INDEX.keys() - found.said.keys() if (place / f"{k}.html").exists()]
+    asked = {*found.drawn, *found.missing}
+    before = [k for k in INDEX if k not in asked and (place / f"{k}.html").exists()]
     shown = {k: _thumb(place, k, found.drawn[k], kind) for k in INDEX if k in found.drawn}
-    summary = sentence(
-        "{every} here, {missing} missing, {before} drawn before.",
-        every=plural(len(shown), "exhibit"),
-        missing=len(found.missing),
-        before=len(before),
-    )
-    said = {k: found.said[k] for k in shown}
-    return index_sheet([summary, agreement(said)], shown, found.missing, said, before)
+    return found.index(shown, before)
 
 
 def _changed(chosen: Sequence[Exhibit], settings: Mapping[str, object]) -> Exhibit:

@@ -280,6 +280,17 @@ class Kept(Output):
         return False
 
 
+def own_class(formula: object) -> str:
+    """`FILE.py:Class` where a formula is a class of a file, which is trained itself; else empty."""
+    if not isinstance(formula, str) or not re.fullmatch(CODE, formula):
+        return ""
+    from farfield.theory.encodings.python_files import named
+
+    found = named(formula)
+    place = formula if ":" in formula else f"{formula}:{getattr(found, '__name__', '')}"
+    return place if isinstance(found, type) else ""
+
+
 def own_module(formula: Any, found: Encoding) -> Any:
     """The module that is trained itself, a class or `FILE.py:Class`; None for a formula."""
     if found.seen is None or not isinstance(formula, str):

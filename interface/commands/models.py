@@ -28,6 +28,7 @@ def window(
     temper: str | None = None,
     gate: str | None = None,
     model: str | None = None,
+    runs: str = "runs",
     loss: str | None = None,
     text: str | None = None,
     length: CountOrNone = None,
@@ -49,7 +50,9 @@ def window(
         row: tokens of one row, as 4096 or 4k, for a window that is enough there.
         temper: s, where a row's content logits are scaled by s log(tokens).
         gate: bound of the gates of a gated decay.
-        model: a folder, a GGUF file, or a name in the hub's cache: its smallest window.
+        model: a folder, a GGUF file, a name in the hub's cache, or the key of a run: its smallest
+            window.
+        runs: folder where runs are kept.
         loss: with --model, the share by which perplexity may rise; 1% if not given.
         text: with --model, what to read.
         length: with --model, tokens of a row.
@@ -91,14 +94,17 @@ def window(
         "--model is measured on a text, within --loss; leave the options of formulas out",
     )
     require_models()
+    from farfield.validation.models.folder import place_of
+
+    place = place_of(model, runs)
     read: dict[str, Any] = {"loss": loss or "1/100", "length": length, "segments": segments or 16}
     read |= {"bos": bos, "folder": out}
     read |= {"device": device, "dtype": dtype}
     return ask(
         "window",
-        lambda step: farfield.smallest_window(model, text, progress=step, **read),
+        lambda step: farfield.smallest_window(place, text, progress=step, **read),
         output,
-        opening=reading(model, text, out),
+        opening=reading(str(place), text, out),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import NUMBER, CountOrNone, Formula, Output, Subject, lengths, own_module
+from farfield.options import NUMBER, CountOrNone, Formula, Output, Subject, lengths, own_class
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -95,7 +95,7 @@ def train(
     Args:
         formulas: a formula in n, a name of the catalogue, heads as "[-n/4; 0 x7]", or a torch
             module of your own, FILE.py:Class; several are trained one after the other.
-        bias: a torch module of your own, FILE.py:Class.
+        bias: one more of them.
         runs: folder where runs are kept.
         device: auto, cpu or cuda.
         log: file for a line a report, NAME.jsonl or NAME.csv; else a folder for TensorBoard.
@@ -107,6 +107,7 @@ def train(
     from farfield.validation.study.one_run import train as train_one
     from farfield.validation.study.study import named_encodings
 
+    formulas = formulas if bias is None else (*formulas, bias)
     for formula in map(str, formulas):
         refuse(
             re.fullmatch(NUMBER, formula),
@@ -114,15 +115,16 @@ def train(
             "accepted: a formula in n, or nope, the model without a bias",
         )
     usual = model.run(subject.heads)
-    asked = [] if bias is None else [usual.but(encoding=bias)]
-    if formulas or bias is None:
-        named = named_encodings(subject.read_each(formulas, usual.heads))
-        asked[:0] = [
-            usual.but(encoding=module, label=name)
-            if (module := own_module(formula, found))
-            else with_encoding(usual, name, found)
-            for formula, (name, found) in zip(formulas, named, strict=True)
-        ]
+    classes = {f: place for f in formulas if (place := own_class(f))}
+    others = [f for f in formulas if f not in classes]
+    each = named_encodings(subject.read_each(others, usual.heads)) if others or not classes else ()
+    found = iter(with_encoding(usual, *one) for one in each)
+    asked = [
+        usual.but(encoding=classes[f], label=classes[f].rpartition(":")[2])
+        if f in classes
+        else next(found)
+        for f in formulas
+    ]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()
     size = f"{plural(usual.steps, 'step')} on rows of {usual.length} tokens"

@@ -203,7 +203,7 @@ def test_a_part_drawn_again_leaves_the_index_whole(tmp_path):
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
     for name in (*NAMES[:2], "chi2023.fig1", "chi2023.fig2"):
         assert f'href="{name}.html"' in index
-    assert "2 exhibits here, 0 missing, 2 drawn before" in index and "Drawn before" in index
+    assert "2 of 2 exhibits drawn, 0 missing" in index and "Drawn before" in index
     assert index.count("<svg") == 2, "of the figures drawn now, whatever the format of their files"
 
 

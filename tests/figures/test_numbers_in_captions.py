@@ -95,8 +95,15 @@ def test_weights_against_the_critical_one_are_those_of_the_formula():
     curve = against_critical([("own", encoding("-2*log(1+n)"))])
     own, *_ = (line for line in curve.lines if str(line.name) == "own")
     assert own.x[0] == 2 and own.y == pytest.approx([max(x**-2.0, 1e-11) for x in own.x])
+    others = {str(line.name): line for line in curve.lines if line.weight is Weight.CONTEXT}
+    known = {"ALiBi, slope 1/2", "ALiBi, slope 1/256", "NoPE"}
+    assert {*others} == known and all(x.told for x in others.values())
+    assert others["NoPE"].y == (1,) * len(others["NoPE"].x)
     edge = curve.lines[-1]
+    assert edge.name == "critical 1/n" and curve.frame == (1e-8, 2)
     assert edge.y == (1 / edge.x[0], 1 / edge.x[1]) == (1 / 2, 1 / 4097)
+    asked = against_critical([("own", encoding("-log(1+n)"))])
+    assert asked.lines[-1].name == "exactly critical" and (asked.log_x, asked.log_y) == (True, True)
     several = list(weights(encoding("[-n; -n/8]"), "two"))
     assert several[0].y[:3] == pytest.approx([math.exp(-k / 8) for k in (1, 2, 3)])
 

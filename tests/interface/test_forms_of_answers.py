@@ -7,14 +7,16 @@ import re
 import time
 
 import pytest
+from cyclopts import Token
 
 import farfield.progress_bar as bars
 from farfield.cli import main
 from farfield.commands.explore import require_port
 from farfield.commands.training import ModelOptions
-from farfield.options import Kept, Output
+from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output
 from farfield.output import lay_out, reading, write_answers, write_rows
 from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness import runs as engines
 from farfield.validation.harness.settings import settle
 
@@ -159,6 +161,17 @@ def test_each_option_of_a_training_is_a_setting_of_its_run():
     measure = found.measure
     assert ([*measure.lengths], [*measure.windows]) == ([64, 1024], [6])
     assert [*measure.protocols] == ["a.py:f", "b.py:g"]
+
+
+def test_each_count_begins_where_its_option_says(run):
+    for kind, least in ((Count, 1), (CountOrNone, 1), (CountFrom0, 0)):
+        (parameter,) = kind.__metadata__
+        read = parameter.converter
+        assert [read(None, [Token(value=f"{least + k}")]) for k in (0, 1)] == [least, least + 1]
+        with pytest.raises(InputError, match="--to"):
+            read(None, [Token(keyword="--to", value=f"{least - 1}")])
+    listed = json.loads(run("atlas", "--json")[1])
+    assert [one["name"] for one in listed] == [*CATALOGUE]
 
 
 PLAN = "[[runs]]\npreset = 'tiny'\nencoding = 'nope'\n"

@@ -258,6 +258,7 @@ OF_A_RUN = {
     "measure": MODELS + "empirical.empirical_receptive_field",
     "erf": MODELS + "empirical.empirical_receptive_field",
     "perplexity --length 8": MODELS + "perplexities.model_perplexity",
+    "window --model": MODELS + "smallest_window.smallest_window",
     "foresee --to 4k": FAR + "foresee.foresee",
     "mend --to 4k": FAR + "mend.mend",
 }

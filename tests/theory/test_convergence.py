@@ -313,6 +313,17 @@ def test_a_proof_can_be_read_by_hand():
     assert result.to_dict()["proof"]["steps"][-1]["rule"] == "converges"
 
 
+def test_skipped_terms_are_those_at_which_a_need_fails_in_integers():
+    rng, holds = random.Random(5), {"log": lambda x: x > 0, "sqrt": lambda x: x >= 0}
+    for function, need in [*holds.items(), ("1/", lambda x: x != 0)] * 12:
+        places = {*range(-4, rng.choice((8, 300, 4000)))} - {0}  # SymPy splits sqrt(n*(n - 3))
+        low, high = sorted(rng.sample(sorted(places), 2))
+        factor = rng.randint(1, 5)
+        p = read(f"-{function}({factor}*(n-({low}))*(n-({high})))-2*n")
+        values = [factor * (t - low) * (t - high) for t in range(4096)]
+        assert skipped_terms(p) == tuple(t for t, x in enumerate(values) if not need(x)), p
+
+
 def test_skipped_terms():
     assert skipped_terms(read("-log(log(n))")) == (0, 1)
     assert check_convergence("-2*log(n-3)").skipped_terms == (0, 1, 2, 3)

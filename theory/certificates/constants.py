@@ -77,18 +77,8 @@ def facts_of(signs: Mapping[Expr, int], facts: Sequence[Constraint]) -> list[str
         e = expand(without_roots(c))
         if not e.is_Rational:
             _check(e, s, facts)
-        atoms = list(dict.fromkeys(_atoms(e)))
-        enough = 0
-        if s and atoms and not e.free_symbols:
-            enough = next((k for k in DIGITS if _decided(e, k)), 0)
-            if not enough:
-                raise NoCertificate(f"the sign of the constant {str(e)[:60]}")
-        for a in atoms:
-            digits[a] = max(digits.get(a, 0), enough)
-        for a in atoms:
-            if _is_inverse(a) and enough:
-                for b in _atoms(a.base):
-                    digits[b] = max(digits.get(b, 0), min(enough + 2, 6))
+        for a, k in _digits_of(e, s):
+            digits[a] = max(digits.get(a, 0), k)
     for a, k in digits.items():
         if _is_inverse(a) and k and not _follows(a, k, digits):
             raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed closely enough")
@@ -103,6 +93,19 @@ def facts_of(signs: Mapping[Expr, int], facts: Sequence[Constraint]) -> list[str
             if a != b
         ),
     ]
+
+
+def _digits_of(e: Expr, s: int) -> Iterator[tuple[Expr, int]]:
+    """The constants in an expression, each with as many of its digits as show the sign s; 0 where
+    its sign says nothing of them."""
+    atoms, enough = list(dict.fromkeys(_atoms(e))), 0
+    if s and atoms and not e.free_symbols:
+        enough = next((k for k in DIGITS if _decided(e, k)), 0)
+        if not enough:
+            raise NoCertificate(f"the sign of the constant {str(e)[:60]}")
+    yield from ((a, enough) for a in atoms)
+    for inverse in filter(_is_inverse, atoms if enough else ()):
+        yield from ((b, min(enough + 2, 6)) for b in _atoms(inverse.base))
 
 
 def _in_primes(e: Expr) -> Expr:

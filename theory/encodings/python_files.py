@@ -71,10 +71,20 @@ HEADS, SIZE = 8, 64
 
 
 def handed(target: str, heads: int | None = None, size: int | None = None) -> Any:
-    """The object that `FILE.py:NAME` names, or the only one that `FILE.py` holds; a class is built.
+    """What `named` finds; a class is built.
 
     Raises:
-        InputError: no such file or name, with what the file holds; or the file or class raises.
+        InputError: as `named`; or the class raises.
+    """
+    found = named(target)
+    return built(found, heads, size) if isinstance(found, type) else found
+
+
+def named(target: str) -> Any:
+    """What `FILE.py:NAME` names, or the only object that `FILE.py` holds.
+
+    Raises:
+        InputError: no such file or name, with what the file holds; or the file raises.
     """
     file, _, name = (target, "", "") if target.endswith(".py") else target.rpartition(":")
     module = load(file)
@@ -89,7 +99,7 @@ def handed(target: str, heads: int | None = None, size: int | None = None) -> An
     except AttributeError:
         said = f"{file} has no {name!r}; it holds {listed(names, 12) or 'nothing to ask about'}"
         raise InputError(f"{said}; accepted: a function, a class or an array") from None
-    return built(found, heads, size) if isinstance(found, type) else found
+    return found
 
 
 def held(module: ModuleType) -> list[str]:

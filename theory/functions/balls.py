@@ -97,8 +97,9 @@ def finite(value: arb) -> arb:
 
 
 def finite_at(value: arb, *arguments: Ball) -> arb:
-    """The ball, if it is one of real numbers; at exact arguments no precision makes it one."""
-    if not value.is_finite() and all(isinstance(x, fmpq) for x in arguments):
+    """The ball, if it is one of real numbers; at arguments that balls hold exactly no precision
+    makes it one."""
+    if not value.is_finite() and all(isinstance(x, fmpq) and arb(x).is_exact() for x in arguments):
         raise NoValue("no real number")
     return finite(value)
 

@@ -10,7 +10,7 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.theory.functions.balls import real
+from farfield.theory.functions.balls import Ball, finite, real, to_arb
 from farfield.theory.functions.record import Function, Refused
 
 MOST, FAR = 10**6, 10**150  # arguments of erfcx and of erfc that SymPy evaluates
@@ -48,6 +48,12 @@ def _complex_erfcx(analytic: bool, z: acb) -> acb:
     spread = (z.rad() / (arb.pi().sqrt() * z.real.lower() ** 2)).upper()
     around = acb(arb(0, spread), arb(0) if z.imag == 0 else arb(0, spread))
     return _scaled_integral(0, z.mid()) + around
+
+
+def _erfc_ball(x: Ball) -> arb:
+    """FLINT's, or exp(-x^2) erfcx(x) at a large inexact argument, where FLINT's reaches 0."""
+    z, value = to_arb(x), finite(to_arb(x).erfc())
+    return value if value > 0 or not z > 1 else (-(z * z)).exp() * _erfcx_series(z)
 
 
 def _erfcx_series(z: arb | arb_series) -> arb | arb_series:
@@ -133,7 +139,7 @@ FUNCTIONS = (
         total=True,
         elementary=lambda x: 1 - sympy.erf(x),
         logarithm=lambda x: sympy.log(erfcx(x)) - x**2,
-        ball=real("erfc"),
+        ball=_erfc_ball,
         complex_ball=lambda analytic, z: z.erfc(),
         series=methodcaller("erfc"),
         array=lambda xp, x: xp.special("erfc")(x),

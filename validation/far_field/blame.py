@@ -1,4 +1,4 @@
-"""What causes a loss on longer rows: which layer's far keys, positions alone, another text's keys.
+"""What causes a loss on longer rows: which layer's far keys, or positions alone.
 
 The *zero line* is the log ratio with far keys in no layer: each layer has a window of the row. A
 layer's *excess* is the log ratio with far keys in it alone, less the zero line. The layer of the
@@ -46,7 +46,6 @@ class Blame:
         layers: the excess of each.
         worst: the layer whose far keys cost most, from 1; None where no interval is above 0.
         positions: rows moved to the end of the text, no far keys.
-        document: what far keys of the own text are worth over those of another.
     """
 
     everything: float
@@ -54,7 +53,6 @@ class Blame:
     layers: tuple[Excess, ...]
     worst: int | None
     positions: float
-    document: float
 
     def table(self) -> Iterator[Block]:
         """The layer that is named, a table of the causes, and the excess by layer."""
@@ -74,7 +72,6 @@ class Blame:
                 for x in self.layers
             ),
             ("positions moved alone, no far keys", f"{self.positions:.3f}", ""),
-            ("far keys of the own text, over those of another", f"{-self.document:+.3f}", ""),
         ]
         yield table(("cause", "log ratio", "95 %"), rows, numeric=(1,))
         points = tuple(zip(*((float(x.layer), x.mean) for x in self.layers), strict=True))
@@ -98,9 +95,9 @@ def blame(
     subject = model if isinstance(model, ModelOnText) else subject_of(model, text, length, settings)
     far, network, one = reach_of(subject, to), subject.network, subject.settings.check
 
-    def ratios(repair: Repair | None = None, *, strange: bool = False) -> np.ndarray:
+    def ratios(repair: Repair | None = None) -> np.ndarray:
         changed = network if repair is None else Repaired(network, repair)
-        return subject.ratios([far], one, changed, strange=strange)[far]
+        return subject.ratios([far], one, changed)[far]
 
     every = range(1, network.depth + 1)
     nowhere, everything = ratios(Repair(window=subject.length)), ratios()
@@ -121,7 +118,6 @@ def blame(
         layers=layers,
         worst=worst,
         positions=float(torch.stack(moved).mean()),
-        document=float(ratios(strange=True).mean() - everything.mean()),
     )
 
 

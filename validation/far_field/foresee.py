@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -108,7 +107,6 @@ class Foresight(Answer):
         length: of the rows that were read.
         log_ratio: at `to`; None where the looks disagree.
         ratios: at each doubling.
-        seconds: processor time a target row, of each look.
         pairs: of queries and keys a target row: by main setting, by check, in a real row.
         positions: what positions alone cost a model that turns its queries; None for another.
         blame: what causes it; none where it was not asked.
@@ -123,7 +121,6 @@ class Foresight(Answer):
     length: int
     log_ratio: float | None
     ratios: tuple[Ratio, ...]
-    seconds: tuple[float, float, float]
     pairs: tuple[int, int, int]
     positions: GapProbe | None = None
     blame: Blame | None = None
@@ -158,6 +155,9 @@ class Foresight(Answer):
             )
         yield from warned(self.guess)
         alone = {} if self.positions is None else {g.length: g.cost for g in self.positions.gaps}
+        parts = {
+            r.length: (alone[r.length], r.main - alone[r.length]) for r in self.ratios if alone
+        }
         more = ("positions alone", "the rest") if alone else ()
         yield table(
             ("tokens", "log ratio", "95 % here", "90 % elsewhere", "three looks", *more),
@@ -168,7 +168,7 @@ class Foresight(Answer):
                     "{:.3f} to {:.3f}".format(*r.interval),
                     "{:.2f} to {:.2f}".format(*r.elsewhere),
                     ", ".join(f"{x:.3f}" for x in r.looks),
-                    *(_parts(r.main, alone[r.length]) if alone else ()),
+                    *(f"{x:+.3f}" for x in parts.get(r.length, ())),
                 )
                 for r in self.ratios
             ],
@@ -198,8 +198,6 @@ class Foresight(Answer):
         )
         yield facts(
             text=self.source,
-            processor_time="{:.3g} s a target row by doubling, {:.3g} s in one stage, {:.3g} s "
-            "in order".format(*self.seconds),
             queries_times_keys="{:,} by doubling, {:,} in one stage, {:,} in a real row".format(
                 *self.pairs
             ),
@@ -239,8 +237,6 @@ def foresee(
     subject = subject_of(model, text, length, settings, device, dtype)
     far, how = reach_of(subject, to), subject.settings
     lengths = Sampling().ends(subject.length, far)[1:]
-    results, seconds = [], []
-    rows = len(subject.groups) * (how.rows - 1)
     done, total, looks = 0, 3 * len(subject.groups), (how.main, how.check, how.third)
     work, each = timed(subject), [_work(subject, lengths, sampling) for sampling in looks]
     lasts = len(subject.groups) * how.rows * sum(work.of(*one) for one in each)
@@ -256,10 +252,7 @@ def foresee(
         done += 1
         progress("far field", done, total, note)
 
-    for sampling in looks:
-        begun = time.process_time()
-        results.append(subject.ratios(lengths, sampling, step=step))
-        seconds.append((time.process_time() - begun) / rows)
+    results = [subject.ratios(lengths, sampling, step=step) for sampling in looks]
     ratios = tuple(
         ratio_of(n, n / subject.length, *(result[n] for result in results)) for n in lengths
     )
@@ -285,7 +278,6 @@ def foresee(
         length=subject.length,
         log_ratio=last.log_ratio,
         ratios=ratios,
-        seconds=(seconds[0], seconds[1], seconds[2]),
         pairs=(main, check, far * (far + 1) // 2),
         positions=gaps,
         blame=blame(subject, to=far) if causes else None,
@@ -328,11 +320,6 @@ def gap_probe(
     report = functools.partial(progress, "positions")
     gaps = probe(subject.network, subject.groups[:, 0], lengths, report)
     return replace(gaps, subject=subject.outline.name, guess=subject.guess)
-
-
-def _parts(whole: float, positions: float) -> tuple[str, str]:
-    """A loss in the cost of positions alone, and the rest."""
-    return f"{positions:+.3f}", f"{whole - positions:+.3f}"
 
 
 def _work(subject: ModelOnText, lengths: Sequence[int], sampling: Sampling) -> tuple[int, int]:

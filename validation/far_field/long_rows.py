@@ -109,7 +109,6 @@ class Stages:
             target.
         last: targets scored at the end of each row.
         sampling: how far keys are drawn.
-        strangers: far keys come from these rows instead, (rows, T + 1), as those of another text.
         bos: the token that a text begins with, in place of its own first; None for none.
         begun: what `begin` gives for this network and these rows; None computes it.
     """
@@ -120,14 +119,10 @@ class Stages:
         tokens: Tensor,
         last: int,
         sampling: Sampling,
-        strangers: Tensor | None = None,
         bos: int | None = None,
         begun: Begun | None = None,
     ) -> None:
         self.network, self.tokens, self.last, self.sampling = network, tokens, last, sampling
-        self.others = None
-        if strangers is not None:
-            self.others = Stages(network, strangers, last, sampling, bos=bos)
         self.row, self.bos = tokens.shape[1] - 1, bos
         self.own = torch.arange(len(tokens))[:, None]
         self.places = (len(tokens) - 1) * self.row
@@ -151,8 +146,6 @@ class Stages:
     @torch.no_grad()
     def stage(self, s: int, ends: Sequence[int]) -> Tensor:
         """Loss of the last targets of each row, placed at the end of stage `s`, (rows, last)."""
-        if self.others is not None:
-            self.others.stage(s, ends)
         begin, end, row = ends[s - 1], ends[s], self.row
         before = end - 2 * row >= begin
         spans = [(r, ends[r - 1], ends[r]) for r in range(1, s)]
@@ -263,12 +256,10 @@ class Stages:
 
     def _far(self, cell: Cell, layer: int, own: Tensor) -> Keys:
         """Keys of a cell with the logarithm of the positions that each represents, by row."""
-        k, v, chosen = (self.others or self).pools[cell.stage][layer]
+        k, v, chosen = self.pools[cell.stage][layer]
         m = len(cell.positions)
         k, v, chosen = k[:, :, :m], v[:, :, :m], chosen[:m]
         alien = (chosen // self.row != own[..., None]).all(1)
-        if self.others is not None:
-            alien = torch.ones_like(alien)
         share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
         return Keys(k, v, cell.positions, share.where(alien, -math.inf)[:, None, None])
 
@@ -310,7 +301,6 @@ def far_losses(
     lengths: Sequence[int],
     sampling: Sampling = Sampling(),
     last: int = 8,
-    strangers: Tensor | None = None,
     bos: int | None = None,
     begun: Begun | None = None,
 ) -> dict[int, Tensor]:
@@ -322,7 +312,6 @@ def far_losses(
         lengths: tokens before a target, each `T` or more.
         sampling: how far keys are drawn.
         last: targets scored at the end of each row.
-        strangers: far keys come from these rows instead, those of another text.
         bos: the token that a text begins with, in place of its own first; None for none.
         begun: what `begin` gives for this network and these rows; None computes it.
 
@@ -330,7 +319,7 @@ def far_losses(
         By length, and at `T` itself, shape (rows - 1, last), in nats.
     """
     row = tokens.shape[1] - 1
-    stages = Stages(network, tokens, last, sampling, strangers, bos, begun)
+    stages = Stages(network, tokens, last, sampling, bos, begun)
     losses = {row: stages.plain()[1:]}
     while waiting := set(lengths) - set(losses):  # lengths at which stages end share them
         ends = sampling.ends(row, max(waiting))

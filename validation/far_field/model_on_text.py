@@ -125,15 +125,12 @@ class ModelOnText:
         lengths: Sequence[int],
         sampling: Sampling,
         network: Network | None = None,
-        *,
-        strange: bool = False,
         step: Callable[[str], None] = lambda note: None,
     ) -> dict[int, np.ndarray]:
         """Log ratios to the unchanged model in rows of its own, one a group, by length."""
         each: dict[int, list[float]] = {n: [] for n in (self.length, *lengths)}
         for g, rows in enumerate(self.groups):
             drawn = replace(sampling, seed=sampling.seed + g)
-            others = self.groups[(g + 1) % len(self.groups)] if strange else None
             own = network is None or network is self.network
             losses = far_losses(
                 network or self.network,
@@ -141,7 +138,6 @@ class ModelOnText:
                 lengths,
                 drawn,
                 self.settings.last,
-                others,
                 self.bos,
                 self.begun[g] if own else None,
             )

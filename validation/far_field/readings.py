@@ -136,8 +136,8 @@ class RowReadings:
         block, most, ends, part = min(self.subject.length, BLOCK), MOST, 1, None
         encode = self.subject.encode if block == BLOCK else None  # else no room for words
         if self.way is Way.REAL and roomy(block, self.to):
-            block, most = 2 * block, 2 * most  # needles of a row that is read whole cost nothing
-            ends = 1 if row == 0 else ENDS  # all settings are read on the first row
+            # needles of a row that is read whole cost nothing, and all settings read the first one
+            block, most, ends = 2 * block, 2 * most, ENDS if row else 1
         if encode is not None:
             told = self.told or drawn(len(KINDS), 0)
             asks = max(len(encode(f"{n.question} {n.answer}")) + 1 for n in told)
@@ -145,9 +145,7 @@ class RowReadings:
             if block > BLOCK:
                 stands = max(len(encode(f"\n{n.context}\n")) for n in told)
                 part = min(part_of(block), max(_APART, 2 * stands))
-        most *= ends
-        if encode is not None:
-            most = min(most, len(self.told) or most)
+        most = min(most * ends, (encode and len(self.told)) or most * ends)
         text = torch.from_numpy(self.subject.text.astype(np.int64))
         places = distances(block, self.to, self.trained, most, part)
         begin = begins(len(text) - self.to, row)
@@ -171,13 +169,9 @@ class RowReadings:
         short = needles.tokens[needles.asks - self.subject.length - 1 : needles.asks][None]
         own = self.book.of(
             f"short row {row}",
-            lambda: [float(self._plain(short, last))],
+            lambda: [float(losses(self.subject.network, self._led(short), last).mean())],
         )
         return float(nats.mean()) - own[0], scores
-
-    def _plain(self, rows: Tensor, last: int) -> Tensor:
-        """Loss of the unchanged model on short rows."""
-        return losses(self.subject.network, self._led(rows), last).mean()
 
     def _led(self, tokens: Tensor) -> Tensor:
         """Rows with the token that a text begins with."""

@@ -19,7 +19,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -41,10 +41,7 @@ RESAMPLES = 1000
 
 
 class LanguageModel(Protocol):
-    """What is measured: a `Transformer`, or another model with its interface.
-
-    The view is what hides keys, in the model's own terms: of a `Transformer` a `Mask`.
-    """
+    """What is measured: a `Transformer`, or another model with its interface."""
 
     length: int
     vocabulary: int
@@ -52,7 +49,7 @@ class LanguageModel(Protocol):
     @property
     def device(self) -> torch.device: ...
     def embed(self, tokens: Tensor) -> Tensor: ...
-    def hidden(self, x: Tensor, view: Any = ..., *, last: int = 0) -> Tensor: ...
+    def hidden(self, x: Tensor, view: Mask = ..., /, *, last: int = 0) -> Tensor: ...
     def logits(self, hidden: Tensor) -> Tensor: ...
 
 
@@ -93,7 +90,7 @@ Sums = tuple[np.ndarray, np.ndarray]
 def token_losses(
     model: LanguageModel,
     rows: np.ndarray,
-    view: object = CAUSAL,
+    view: Mask = CAUSAL,
     last: int = 0,
     precision: str = "float32",
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -143,7 +140,7 @@ def perplexities(
     *,
     count: int = 64,
     last: int = 0,
-    view: object = CAUSAL,
+    view: Mask = CAUSAL,
     first: int | None = None,
     precision: str = "float32",
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -427,7 +424,7 @@ def resampled(values: np.ndarray) -> np.ndarray:
 
 
 @flushed()
-def gradient_shares(model: LanguageModel, rows: np.ndarray, view: object = CAUSAL) -> np.ndarray:
+def gradient_shares(model: LanguageModel, rows: np.ndarray, view: Mask = CAUSAL) -> np.ndarray:
     """`s_m` of each segment, nearest token first; float64, shape (segments, length).
 
     The rows are int64, shape (segments, length + 1), their last column the observed next tokens.

@@ -42,7 +42,6 @@ KINDS = ("gradient", "attention")
 _SEGMENTS = {"gradient": 32, "attention": 8}
 _LENGTH = {"gradient": 1024, "attention": 512}
 _PASSES = {"gradient": 4, "attention": 2}  # that take as long as a segment
-_LEAST, _SLACK = 1e-30, 1e-3  # weights that float32 holds exactly enough, and their rounding
 _REACHES = 0.9  # of what a segment could show at most: beyond, the segment is what ends the field
 _DEFINITION = {
     "gradient": (

@@ -340,3 +340,23 @@ def test_what_follows_from_tables_agrees_with_what_is_proved():
     assert layered_receptive_field(bias, 1, mixing="1", q="9/10", length=4000).tokens == 3012
     even = "where((-1)^(n^4)>0,-n/20000,-inf)"
     assert layered_receptive_field(even, 1, mixing="1", q="1/2", length=20000).tokens == 7597
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("acos(1-1/(2+n^2))", lambda k: math.sqrt(2 / (2 + k * k))),
+        ("acosh(1+1/(2+n^2))", lambda k: math.sqrt(2 / (2 + k * k))),
+        ("asin(1-1/(2+n^2))", lambda k: math.pi / 2 - math.sqrt(2 / (2 + k * k))),
+        ("atanh(1-1/(2+n^2))", lambda k: math.log(3 + 2 * k * k) / 2),
+        (
+            "log(erfc((n+1)/50))-n/9",
+            lambda k: -(((k + 1) / 50) ** 2) - math.log((k + 1) / 50 * math.sqrt(math.pi)) - k / 9,
+        ),
+    ],
+)
+def test_an_exact_argument_that_no_ball_holds_exactly_may_need_more_bits(text, value):
+    """At 80 bits the ball of 1 - 1e-30 reaches over 1, and that of erfc(2e13) is one around 0."""
+    at = [10**9, 10**12, 10**15]
+    found = tabulate(read(text), at)
+    np.testing.assert_allclose(found, [value(k) for k in at], rtol=1e-11)

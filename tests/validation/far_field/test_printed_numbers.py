@@ -1,7 +1,6 @@
 """Numbers that are printed beside a forecast, each computed another way."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import pytest
 import farfield
 from farfield.validation.far_field.foresee import CLOSE, ratio_of
 from farfield.validation.far_field.gap_probe import mean_and_half
-from farfield.validation.far_field.long_rows import far_losses
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 
 FEW = Settings(groups=2, rows=6, last=4)
@@ -23,29 +21,6 @@ def test_looks_agree_to_half_the_interval_and_a_little(groups, side):
     for apart, agree in ((half + CLOSE - 1e-9, True), (half + CLOSE + 1e-9, False)):
         check = np.full(len(main), mean + side * apart)
         assert ratio_of(64, 4, main, check, check).agree == agree
-
-
-def test_another_document_is_that_of_the_next_group(trained):
-    """Far keys of the other group's rows: the same losses as a subject whose keys those are."""
-    subject = subject_of(trained("0"), None, None, FEW)
-    found, drawn = farfield.blame(subject, to=64), subject.settings.check
-    ratios = []
-    for g, other in ((0, 1), (1, 0)):
-        at = far_losses(
-            subject.network,
-            subject.groups[g],
-            [64],
-            replace(drawn, seed=drawn.seed + g),
-            subject.settings.last,
-            subject.groups[other],
-            subject.bos,
-        )[64]
-        ratios.append(float((at - subject.base[g]).mean()))
-    own = subject.ratios([64], drawn)[64].mean()
-    assert found.document == pytest.approx(np.mean(ratios) - own, abs=1e-7)
-    assert abs(found.document) > 1e-6
-    alike = replace(subject, groups=subject.groups[:1].expand(2, -1, -1))
-    assert farfield.blame(alike, to=64).document == pytest.approx(0, abs=0.05)
 
 
 def test_keys_and_mebibytes_of_a_change_are_those_that_it_keeps(trained, tmp_path):

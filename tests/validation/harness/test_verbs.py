@@ -103,7 +103,7 @@ WRONG = {
     "'/nowhere' does not exist": ("--text", "/nowhere"),
     "--tested 'x' is not a number": ("--tested", "4,x"),
     "too short": ("--tested", "1000000000"),
-    "'none.py' cannot be read": ("--bias", "none.py:Own"),
+    "no file 'none.py'; accepted: a file of Python": ("--bias", "none.py:Own"),
     "log '/nowhere/log.csv' cannot be written": ("--log", "/nowhere/log.csv", "--steps", 1),
 }
 
@@ -170,6 +170,29 @@ def test_a_class_of_a_notebook_trains_with_one_set_of_sizes(text, tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     (copy,) = tmp_path.glob("*/source/*.py")
     assert "RATE = 0.25" in copy.read_text() and "import torch" in copy.read_text()
+
+
+GATE = """import torch
+
+class Gate(torch.nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+        self.gate = torch.nn.Linear(size, 1)
+
+    def forward(self, q, k, i, j):
+        kept = torch.nn.functional.logsigmoid(self.gate(k)).squeeze(-1).cumsum(-1)
+        return kept[:, :, None, :] * (i[:, None] >= j)
+"""
+
+
+def test_a_class_that_reads_the_content_is_trained_where_no_theory_covers_it(run, text, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(GATE)
+    shared = ("--preset", "tiny", "--text", text, "--steps", 2, "--runs", tmp_path / "runs")
+    code, out, err = run("train", f"{path}:Gate", "-n/4", *shared)
+    assert code == 0, err
+    assert "Gate, seed 0" in out and "-n/4, seed 0" in out
+    assert run("check", f"{path}:Gate")[0] == 2
 
 
 def test_of_several_trainings_one_that_breaks_leaves_the_others(run, text, tmp_path):

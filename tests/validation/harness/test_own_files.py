@@ -1,0 +1,158 @@
+"""Which code of a user's own decides a run: what a name uses, in its file and beside it; and a
+cluster that is made up, which is handed each run once."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.harness import runs as engines
+from farfield.validation.harness.own import files, keep, kept, own, spec_of, whose
+from farfield.validation.harness.settings import settle
+
+MAIN = """
+import math
+from beside import base
+from . import sibling
+
+SIZE = 3
+UNUSED = 4
+
+def slope(x):
+    return SIZE * math.sqrt(x)
+
+class Bias:
+    def value(self, x):
+        return slope(x)
+
+class Other:
+    def value(self, x):
+        return base(x) + UNUSED
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    texts = {"main": MAIN, "beside": "import deeper\nbase = abs\n", "deeper": "import json\n"}
+    for name, text in texts.items() | {("sibling", "b = 2\n"), ("alone", "c = 3\n")}:
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+def half(x):
+    return x / 2
+
+
+def changed(folder, file, was, now):
+    path = folder / f"{file}.py"
+    path.write_text(path.read_text().replace(was, now, 1))
+    return own(f"{folder}/main.py:Bias").sha256, own(f"{folder}/main.py:Other").sha256
+
+
+def test_a_name_is_decided_by_what_it_uses_and_by_files_beside_it_where_it_imports_them(folder):
+    bias, other = changed(folder, "main", "nothing", "nothing")
+    assert bias != other and (own(f"{folder}/main.py:Bias").name, len(bias)) == ("Bias", 64)
+    for file, was, now, of_bias, of_other in (
+        ("main", "UNUSED = 4", "UNUSED = 4  # a comment", False, False),
+        ("main", "SIZE = 3", "SIZE = 5", True, False),
+        ("main", "UNUSED = 4", "UNUSED = 6", False, True),
+        ("main", "return slope(x)", "return 2 * slope(x)", True, False),
+        ("deeper", "import json", "import ast", False, True),
+        ("sibling", "b = 2", "b = 7", False, True),
+        ("alone", "c = 3", "c = 9", False, False),
+    ):
+        before = changed(folder, "main", "nothing", "nothing")
+        after = changed(folder, file, was, now)
+        differ = tuple(x != y for x, y in zip(before, after, strict=True))
+        assert differ == (of_bias, of_other), (file, was)
+
+
+def test_files_are_those_that_are_imported_and_copies_are_read_in_their_place(folder, tmp_path):
+    names = [file.name for file in files(folder / "main.py")]
+    assert names == ["main.py", "beside.py", "sibling.py", "deeper.py"]
+    home, spec = tmp_path / "run", f"{folder}/main.py:Bias"
+    home.mkdir()
+    assert kept(spec, home) == spec
+    keep(folder / "main.py", home)
+    assert {file.name for file in (home / "source").iterdir()} == {*names}
+    (folder / "main.py").write_text("changed = 1\n")
+    keep(folder / "main.py", home)
+    assert kept(spec, home) == f"{home}/source/main.py:Bias"
+    assert (home / "source/main.py").read_text() == MAIN
+    for text, said in (("class (", "is no Python"), (None, "cannot be read: No such file")):
+        (folder / "main.py").unlink() if text is None else (folder / "main.py").write_text(text)
+        with pytest.raises(InputError, match=said):
+            own(spec)
+
+
+def test_a_class_of_a_function_is_written_with_what_it_uses(tmp_path):
+    class Twice:
+        def value(self, x):
+            return settle, half(x), MAIN
+
+    spec = spec_of(Twice, tmp_path / "own")
+    (written,) = (tmp_path / "own").iterdir()
+    assert spec == f"{written}:Twice" and written.name.startswith("Twice_")
+    text = written.read_text()
+    assert "from farfield.validation.harness.settings import settle as settle" in text
+    assert text.index("def half(x):") < text.index("class Twice:")
+    assert f"MAIN = {MAIN!r}" in text
+    assert spec_of(Twice, tmp_path / "own") == spec and len([*(tmp_path / "own").iterdir()]) == 1
+
+
+def test_an_error_is_that_of_the_code_that_raised_it(tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text("def f(x):\n    x = x + 1\n    return x / 0\n")
+    scope, code = {}, own(f"{path}:f")
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    for call, said in ((scope["f"], "wrong.py:f, line 3: ZeroDivisionError"), (len, None)):
+        with pytest.raises((ZeroDivisionError, TypeError)) as error:
+            call(1)
+        told = whose(error.value, [code])
+        assert told is said is None or told.startswith(said)
+
+
+class Lost(Exception):
+    """A machine went away."""
+
+
+def test_a_cluster_is_handed_each_run_and_what_is_lost_is_told(monkeypatch, tmp_path):
+    told, each = [], [settle("tiny", {"encoding": "nope", "seed": k}) for k in range(3)]
+
+    class Ray:
+        exceptions = SimpleNamespace(RayError=Lost)
+
+        def init(self, **how):
+            told.append(how)
+            if how["address"] == "nowhere":
+                raise ConnectionError("nobody there")
+
+        def remote(self, **how):
+            told.append(how)
+            return lambda function: SimpleNamespace(
+                remote=lambda asked, place, device: (asked.seed, place, device, function)
+            )
+
+        def wait(self, waiting, num_returns):
+            return waiting[-num_returns:], waiting[:-num_returns]
+
+        def get(self, ready):
+            if ready[0] == 1:
+                raise Lost("a machine")
+            return [ready[1:3]]
+
+        def shutdown(self):
+            told.append("ended")
+
+    monkeypatch.setattr(engines, "library", lambda *_: Ray())
+    for gpus, device in ((0, "cpu"), (0.5, "cuda")):
+        told.clear()
+        found = engines.on_ray(each, tmp_path, address="a", cpus=2, gpus=gpus)
+        done = {asked.seed: rows for asked, rows in found}
+        place = str(tmp_path.resolve())
+        assert done == {0: [(place, device)], 1: "lost by Ray: a machine", 2: [(place, device)]}
+        begin, how, end = told
+        assert begin == {"address": "a", "ignore_reinit_error": True, "log_to_driver": False}
+        assert how == {"num_cpus": 2, "num_gpus": gpus, "max_retries": 3} and end == "ended"
+    with pytest.raises(InputError, match="no cluster at address 'nowhere': nobody there"):
+        list(engines.on_ray(each, tmp_path, address="nowhere", cpus=1, gpus=0))
