@@ -170,7 +170,7 @@ class Claim(ClaimReading, Result):
                 for part in (rows, evidence)
                 if part
             ),
-            note("again: {command} ({time} s)", command=self.command, time=f"{self.seconds:.2f}"),
+            note("again: {command}", command=self.command),
         )
 
     def particulars(self) -> dict[str, str]:
