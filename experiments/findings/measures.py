@@ -538,7 +538,8 @@ def mend(root: Path) -> dict[str, str]:
 # -- a pretrained model ---------------------------------------------------------------------------
 
 ROTARY = "experiments/rotary_2/measured.jsonl"
-CUT = "text cut to 8192"
+FURTHER = "experiments/rotary_5/measured.jsonl"
+CUT, GROUPS_OF_TWO = "text cut to 8192", "Self-Extend, groups of 2 from 2048"
 SETTINGS = {"groups": "Self-Extend, groups of 4 from 2048", "yarn": "YaRN 2"}
 
 
@@ -572,6 +573,11 @@ def rotary(root: Path) -> dict[str, str]:
             for text in sorted({text for text, _ in rows})
         ]
         found[f"{name} each"] = " and ".join(each)
+    further = list(lines(root, FURTHER))
+    for name, setting in {"further cut": CUT, "further groups": GROUPS_OF_TWO}.items():
+        own = [line for line in further if line["job"][2] == setting]
+        found[name] = str(sum(map(_recalled, own)))
+        found["further needles"] = f"{sum(len(line['needles']) for line in own):,}"
     return found
 
 

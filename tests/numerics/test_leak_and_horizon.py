@@ -76,6 +76,26 @@ def test_horizon_ties_round_to_even():
     assert dtype_horizon("-n*log(2)", "fp32", flush_to_zero=True).tokens == 127
 
 
+@pytest.mark.parametrize(
+    ("long", "names"),
+    [
+        ("float16", ("fp16", "half", "FP16")),
+        ("bfloat16", ("bf16",)),
+        ("float32", ("fp32", "float")),
+        ("float64", ("fp64", "double")),
+    ],
+)
+def test_horizons_of_halvings_are_those_of_torch_formats(long, names):
+    torch = pytest.importorskip("torch")
+    info = torch.finfo(getattr(torch, long))
+    normal, eps = (math.frexp(x)[1] - 1 for x in (info.smallest_normal, info.eps))
+    for name in (*names, long, getattr(torch, long)):
+        found = dtype_horizon("-n*log(2)", name)
+        assert (found.dtype, found.tokens) == (names[0], 1 - normal - eps)
+        flushed = dtype_horizon("-n*log(2)", name, flush_to_zero=True)
+        assert flushed.tokens == 1 - normal and "with subnormals flushed" in str(flushed)
+
+
 def test_a_slope_that_is_secretly_zero():
     hidden = "-n*(log(6)-log(2)-log(3))-log(1+n)"
     assert dtype_horizon(hidden, "fp16").tokens == 2**25 - 1
@@ -136,6 +156,12 @@ def test_the_former_name_of_the_tested_length_works_with_a_hint():
     assert former.to_dict()["evaluated"] == former.to_dict()["tested"] == 512
     with pytest.warns(DeprecationWarning):
         assert former.evaluated == 512
+
+
+def test_a_share_in_words():
+    assert "0.000226 % of a query's prior mass lies beyond 13 tokens" in str(leak("-n", 13))
+    assert "a share of 8.3e-07 of a query's prior mass" in str(leak("-n", 14))
+    assert "in a row of 2 keys, 50 % of a query's" in str(leak("0", 1, 2)).lower()
 
 
 @pytest.mark.parametrize("f", ["-1000*n", "-10^20*log(1+n)", "-10^50*log(3+n)"])

@@ -53,10 +53,10 @@ def _domains(tokens: list[str]) -> dict[str, str] | None:
         if part is None or not (part["sign"] or part["above"] or part["within"]):
             return None
         if part["low"] and (part["within"] or (part["sign"] or "").startswith(">")):
-            shown, bound = part[0], f"{part['low']} {part['above']}"
+            shown = part[0].replace(" ,", ",")
             raise InputError(
-                f"{shown} may bound one parameter or several by {bound}; write each bound behind "
-                "its parameter, as a > 1, b in (0, 1)"
+                f"{shown!r} has two lower bounds; write each bound behind its parameter, as "
+                "a > 1, b in (0, 1)"
             )
         names = re.findall(_NAME, part["names"].replace(" and ", " , "))
         pair = {*names, part["high"]}

@@ -231,6 +231,10 @@ def test_a_users_formula_is_an_encoding():
         (["alibi"], {"delta": 1}, "delta needs dialect='shift'"),
         (["alibi"], {"heads": 0}, "from 1 to 1024"),
         (["alibi"], {"heads": 2.5}, "from 1 to 1024"),
+        (["alibi"], {"heads": 1025}, "from 1 to 1024"),
+        (["[0 x4097]"], {}, "1 to 4096 heads"),
+        (["[0 x4000; -n x97]"], {}, "1 to 4096 heads"),
+        ([["-n"] * 4097], {}, "1 to 4096 heads"),
         (["alibi"], {"m": -1}, "outside its domain"),
         (["kerple_log"], {"r3": 1}, "no parameter or option 'r3'"),
         (["kerple_log"], {"r1": [1, 2], "r2": [1, 2, 3]}, "must agree"),
@@ -264,6 +268,12 @@ def test_bad_input(arguments, options, message):
     with pytest.raises(InputError, match=message) as error:
         encoding(*arguments, **options)
     assert "\n" not in str(error.value)
+
+
+def test_as_many_heads_as_are_accepted():
+    assert encoding("alibi", heads=1024).num_heads == 1024
+    for most in ("[0 x4096]", "[0 x4000; -n x96]", ["-n"] * 4096):
+        assert encoding(most).num_heads == 4096
 
 
 def test_arrays_are_tables_and_values_of_heads():
