@@ -789,11 +789,11 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
         raise Unfit(f"called with {how}: no torch is loaded")
     count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
     if how != HIDDEN:
-        rows = [_Row(f, how, count, size) for size in (MIDDLE, SHORT, LEAST)]
+        rows = [_RowModule(f, how, count, size) for size in (MIDDLE, SHORT, LEAST)]
     else:
         weights = f.parameters() if hasattr(f, "parameters") else ()
         widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1]) or (SHORT,)
-        rows = [_Row(f, how, count, SHORT, width) for width in widths]
+        rows = [_RowModule(f, how, count, SHORT, width) for width in widths]
     return _first_fitting(row.sample for row in rows)
 
 
@@ -804,7 +804,7 @@ HIDDEN = "hidden states"
 
 
 @dataclass(frozen=True)
-class _Row:
+class _RowModule:
     """A module that gives the matrix of a row of `size` tokens, and how it is called.
 
     Fields:
