@@ -92,7 +92,13 @@ def __getattr__(name: str) -> Any:
         from farfield.theory.answers.names import closest
 
         raise AttributeError(f"farfield has no {name!r}; {closest(name, [*__all__, *VERBS])}")
-    public = _load(longer)  # which leaves it here under its longer name, not guarded
+    try:
+        public = _load(longer)  # which leaves it here under its longer name, not guarded
+    except ModuleNotFoundError as missing:
+        extra = {"torch": "train", "transformers": "hf"}.get(missing.name or "")
+        if extra is not None:
+            import_module("farfield.validation.optional").require(missing.name, name, extra)
+        raise
     globals()[longer] = guarded(public, longer) if isfunction(public) else public
     if isfunction(public):
         globals()[longer].__module__ = __name__

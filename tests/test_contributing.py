@@ -71,6 +71,7 @@ def test_the_recipes_give_what_they_promise(copy):
     assert found.returncode == 1 and "this rule to come" in found.stdout
 
 
+@pytest.mark.slow
 def test_what_the_recipes_add_passes_the_laws(copy):
     tests = ROOT / "tests" / "theory"
     found = run(

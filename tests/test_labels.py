@@ -90,7 +90,7 @@ def rows(draw, p):
             yield size
 
 
-@seeds(40, 1500)
+@seeds(25, 1500)
 def test_no_row_leaves_a_certified_window_by_more_than_its_error(seed):
     text, p, draw = drawn(seed)
     rng = np.random.default_rng(seed)

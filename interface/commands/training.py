@@ -240,6 +240,9 @@ def runs(
         runs: folder where runs are kept; with --csv everything measured in them, in the columns of
             farfield's own table of results.
     """
+    from farfield.validation.optional import require_torch
+
+    require_torch("a list of runs")
     from farfield.validation.harness.runs import finished_run, listed, rows_of
     from farfield.validation.inventory import RunList, TrainedRun, summary
     from farfield.validation.results import LAST, results

@@ -223,7 +223,7 @@ def test_a_page_names_its_paper_and_number_and_what_can_be_changed(tmp_path):
 CHANGES = {
     "qin2024.fig1-right": {"tokens": 7, "window": 3},
     "qin2024.fig2": {"window": 8, "length": 20},
-    "qin2024.fig6": {"eps": "1/70", "length": "2k"},
+    "qin2024.fig6": {"eps": "1/70", "length": 512},
     "qin2024.fig7": {"length": 16},
     "sun2023.fig2": {"length": 100, "d": 32},
     "sun2023.fig3": {"length": 10},

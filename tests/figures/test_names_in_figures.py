@@ -218,6 +218,7 @@ def test_what_helps_to_read_is_fainter_than_what_is_read():
         assert style["legend.fontsize"] < style["font.size"] == style["axes.titlesize"] <= 10
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("what", ["bias", "weights", "trf", "leak", "price", "window"])
 def test_names_of_a_plot_are_clear(what):
     formulas = ("alibi", "-2*log(1+n)", "-log(1+n)^(3/2)", "-n/8")

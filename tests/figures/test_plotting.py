@@ -52,6 +52,7 @@ def test_nothing_is_drawn_where_a_formula_has_no_value(what):
     assert points[3] == pytest.approx(said)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("what", ["bias", "weights"])
 @pytest.mark.parametrize("formula", ["-log(n)", "-n/log(n)", "where(n<5,-n,-oo)"])
 def test_a_plot_is_json_whatever_its_bias(run, tmp_path, formula, what):

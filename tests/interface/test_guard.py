@@ -2,6 +2,8 @@
 
 import inspect
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -92,3 +94,25 @@ def test_a_guarded_question_is_one_object(name):
     question = getattr(farfield, name)
     assert getattr(farfield, name) is question and question.__doc__
     assert pickle.loads(pickle.dumps(question)) is question
+
+
+WITHOUT_TORCH = """
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *a, **o: None if name == "torch" else found(name, *a, **o)
+import farfield
+for name in ("foresee", "mend", "blame", "gap_probe", "runs"):
+    try:
+        getattr(farfield, name)(".")
+    except farfield.InputError as error:
+        print(error)
+print(farfield.check_convergence("-n").verdict)
+"""
+
+
+def test_without_torch_a_question_that_needs_it_says_so():
+    given = [sys.executable, "-c", WITHOUT_TORCH]
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    *told, verdict = done.stdout.splitlines()
+    assert (len(told), verdict) == (5, "converges"), done
+    assert all("needs torch, which is not installed" in line for line in told)

@@ -148,7 +148,7 @@ def test_a_comparison_begins_with_receptive_fields_and_ends_with_the_crossover()
     ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     slope=st.fractions(Fraction(1, 64), 2, max_denominator=64),
     error=st.fractions(Fraction(1, 10**6), Fraction(19, 10), max_denominator=10**6),

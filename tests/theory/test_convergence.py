@@ -159,7 +159,7 @@ SIMPLE = (
 formulas = st.sampled_from(SIMPLE)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(formulas, st.integers(1, 50))
 def test_a_shift_of_the_index_changes_nothing(text, k):
     shifted = (
@@ -171,26 +171,26 @@ def test_a_shift_of_the_index_changes_nothing(text, k):
     assert check_convergence(shifted).verdict is check_convergence(text).verdict
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(formulas, st.sampled_from(("sin(n)", "cos(n**2)", "3*atan(n)", "1/(n+1)", "frac(n/3)")))
 def test_a_bounded_term_changes_nothing(text, bounded):
     assert check_convergence(f"{text}+{bounded}").verdict is check_convergence(text).verdict
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(1, 99), st.integers(1, 99), st.sampled_from((1, 2)))
 def test_a_factor_of_n_inside_logs_changes_nothing(p, q, c):
     text = f"-log({p}*n/{q}+2)-{c}*log(log({q}*n/{p}+3))"
     assert check_convergence(text).converges is (c == 2)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(formulas)
 def test_exp_of_log_changes_nothing(text):
     assert check_convergence(f"log(exp({text}))").verdict is check_convergence(text).verdict
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(formulas, st.sampled_from(("log(log(n+3))", "sqrt(n)", "1/(n+1)", "2+sin(n)", "|sin(n)|")))
 def test_where_a_series_converges_a_smaller_one_does(text, positive):
     smaller = check_convergence(f"{text}-({positive})").converges

@@ -4,6 +4,7 @@
 each verdict at the lower end, as `tests/data` has them.
 """
 
+import collections
 import dataclasses
 import fnmatch
 import functools
@@ -188,14 +189,57 @@ def test_no_reading_of_printed_tables_outlives_numbers_of_chance(share, monkeypa
     readings = (Verdict.HOLDS, Verdict.CORRECTION)
     left = {name for name in left if recorded(name) in readings}
     assert len(left) > 40
-    for seed in range(20):
-        draws = random.Random(seed)
-        some = altered(
-            lambda c, draws=draws: c.value if draws.random() > share else draws.randint(1, 99)
-        )
-        monkeypatch.setattr(tables, "table", functools.cache(some))
+    for seed in range(30):
+
+        def another(c, seed=seed):
+            draws = random.Random(f"{seed} {c}")  # of the cell, in whatever order it is read
+            return draws.randint(1, 99) if draws.random() < share else c.value
+
+        monkeypatch.setattr(tables, "table", functools.cache(altered(another)))
         left = {name for name in left if Verdict.WRONG not in asked(name, 0.05)}
     assert not left
+
+
+REFUTED = {
+    "chi2023.trend": (24, 1),
+    "chi2023.alibi.all-increase": (55, 0),
+    "chi2023.same-or-explodes": (102, 0),
+    "chi2023.erf.rank": (34, 0),
+    "chi2023.table2.alibi": (4, 1),
+    "chi2023.table3.learned": (13, 0),
+    "chi2023.table3.marks": (10, 0),
+    "qin2024.def0.1": (4, 0),
+    "qin2024.window.printed": (17, 0),
+    "sun2023.indicator.printed": (14, 0),
+    "sun2023.figure1.rapidly": (5, 4),
+    "sun2023.opposite": (21, 1),
+    "sun2023.alibi-above-rope": (4, 0),
+    "sun2023.interpolation.close": (18, 0),
+    "sun2023.table6.lex-best": (20, 2),
+    "sun2023.mask-better.printed": (2, 2),
+    "sun2023.table3.order": (9, 0),
+    "sun2023.table5.increase-2048": (4, 0),
+}
+
+
+def cells_of(paper):
+    """Encoding, variant and length of each printed perplexity of a paper."""
+    names = (name for name in tables.names() if name.startswith(paper) and "_table" in name)
+    cells = [c for name in names for c in tables.table(name) if c.metric == "perplexity"]
+    return {(c.encoding, c.variant, c.eval_length) for c in cells}
+
+
+@pytest.mark.parametrize("identifier", REFUTED)
+def test_a_correction_fails_where_a_cell_that_it_reads_is_another(identifier, monkeypatch):
+    """Of each printed perplexity 99 or 1: how many make it wrong, and how many as printed."""
+    found, paper = collections.Counter(), identifier.partition(".")[0]
+    for encoding, variant, length in cells_of("" if paper == "qin2024" else paper):
+        for value in (99, 1):
+            where = {"encoding": encoding, "variant": variant, "eval_length": length}
+            with monkeypatch.context() as patch:
+                patch.setattr(tables, "table", altered(lambda c, value=value: value, **where))
+                found.update(asked(identifier, 0.05))
+    assert (found[Verdict.WRONG], found[Verdict.HOLDS]) == REFUTED[identifier]
 
 
 MEASURED = {
@@ -350,6 +394,11 @@ def test_the_proofs_that_claims_rest_on_pass_the_independent_check(monkeypatch):
     assert len(proofs) > 40
     for proof in proofs:
         check_proof(proof)
+
+
+def test_every_experiment_names_its_models_or_counts_its_cases():
+    for c in checks(kind="experiment"):
+        assert all(found.models or found.n for found in findings(c.id, 0.05)), c.id
 
 
 def test_a_claim_shows_its_tolerance_and_its_models():

@@ -26,6 +26,7 @@ VERBS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_verb_names_a_model_without_training(verb, untrained, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)

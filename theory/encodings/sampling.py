@@ -481,47 +481,53 @@ def _table(result: object, distances: np.ndarray, how: str) -> Sample:
 
 def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number, as far as it answers in time."""
-    how, late = "one distance after the other", after(ALL_S, PATIENCE)
+    late = after(ALL_S, PATIENCE)
+    each = (partial(_at_one, f, make) for make in (int, float))
+    return _first_fitting(partial(_at_each, f, at, late) for at in each)
 
-    def at(k: float, make: type[float]) -> np.ndarray:
-        values, kind = _values(_called(f, how, make(k)), how)
-        refuse(kind == "bool", TRUTH)
-        if values.ndim > 1:
-            raise Unfit(f"called with {how}: it gives {values.shape}")
-        many = f"called with {how}: it gives {values.size} numbers; at most {MAX_HEADS} are heads"
-        refuse(values.size > MAX_HEADS, many)
-        return np.atleast_1d(values)
 
-    def all_of(make: type[float]) -> Sample:
-        known, ends = {0: at(0, make)}, ""
+ONE = "one distance after the other"
 
-        def alike(k: float) -> np.ndarray:
-            values, first = at(k, make), known[0]
-            if values.shape != first.shape:
-                counts = f"{values.size} numbers at {k:g} and {first.size} at 0"
-                raise Unfit(f"called with {how}: it gives {counts}")
-            return values
 
-        for k in (*range(1, LONG), *map(int, FAR)):
-            if late():
-                ends = f"up to distance {max(known)} it took {ALL_S:g} s"
-                refuse(k < LEAST, f"called with {how}: {ends}")
-                break
-            try:
-                known[k] = alike(k)
-            except (Unfit, InputError) as error:
-                if k < LEAST:
-                    raise
-                ends = f"at distance {k}, {error}"
-                break
-        if any(not np.array_equal(at(k, make), known[k], equal_nan=True) for k in range(LEAST)):
-            raise InputError(_differs(f, how))
-        distances = np.array([float(k) for k in known])
-        values = np.stack([*known.values()], axis=-1)
-        sample = Sample(distances, values, how, ends=ends, twice=False)
-        return _with_edges(sample, alike)
+def _at_one(f: Subject, make: type[float], k: float) -> np.ndarray:
+    """The values at one distance, one a head."""
+    values, kind = _values(_called(f, ONE, make(k)), ONE)
+    refuse(kind == "bool", TRUTH)
+    if values.ndim > 1:
+        raise Unfit(f"called with {ONE}: it gives {values.shape}")
+    many = f"called with {ONE}: it gives {values.size} numbers; at most {MAX_HEADS} are heads"
+    refuse(values.size > MAX_HEADS, many)
+    return np.atleast_1d(values)
 
-    return _first_fitting(partial(all_of, make) for make in (int, float))
+
+def _at_each(f: Subject, at: Callable[[float], np.ndarray], late: Callable[[], bool]) -> Sample:
+    """The values at one distance after the other, until it is late or one fails."""
+    known, ends = {0: at(0)}, ""
+
+    def alike(k: float) -> np.ndarray:
+        values, first = at(k), known[0]
+        if values.shape != first.shape:
+            counts = f"{values.size} numbers at {k:g} and {first.size} at 0"
+            raise Unfit(f"called with {ONE}: it gives {counts}")
+        return values
+
+    for k in (*range(1, LONG), *map(int, FAR)):
+        if late():
+            ends = f"up to distance {max(known)} it took {ALL_S:g} s"
+            refuse(k < LEAST, f"called with {ONE}: {ends}")
+            break
+        try:
+            known[k] = alike(k)
+        except (Unfit, InputError) as error:
+            if k < LEAST:
+                raise
+            ends = f"at distance {k}, {error}"
+            break
+    if any(not np.array_equal(at(k), known[k], equal_nan=True) for k in range(LEAST)):
+        raise InputError(_differs(f, ONE))
+    values = np.stack([*known.values()], axis=-1)
+    sample = Sample(np.array([*map(float, known)]), values, ONE, ends=ends, twice=False)
+    return _with_edges(sample, alike)
 
 
 # -- functions of positions -----------------------------------------------------------------------
@@ -783,11 +789,11 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
         raise Unfit(f"called with {how}: no torch is loaded")
     count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
     if how != HIDDEN:
-        rows = [_Row(f, how, count, size) for size in (MIDDLE, SHORT, LEAST)]
+        rows = [_RowModule(f, how, count, size) for size in (MIDDLE, SHORT, LEAST)]
     else:
         weights = f.parameters() if hasattr(f, "parameters") else ()
         widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1]) or (SHORT,)
-        rows = [_Row(f, how, count, SHORT, width) for width in widths]
+        rows = [_RowModule(f, how, count, SHORT, width) for width in widths]
     return _first_fitting(row.sample for row in rows)
 
 
@@ -798,7 +804,7 @@ HIDDEN = "hidden states"
 
 
 @dataclass(frozen=True)
-class _Row:
+class _RowModule:
     """A module that gives the matrix of a row of `size` tokens, and how it is called.
 
     Fields:

@@ -56,6 +56,7 @@ FOLLOWED = {  # a program, whether its series converges, its TRF(1 %)
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_a_program_is_followed_through_its_branches(name):
     program, converges, field = FOLLOWED[name]
@@ -102,6 +103,7 @@ SEEN = {  # what cannot be followed, and the width of the window that it resembl
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SEEN)
 def test_what_was_only_seen_has_no_theorem(name):
     program, width = SEEN[name]

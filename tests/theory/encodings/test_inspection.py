@@ -153,6 +153,7 @@ def _masked(d):
     return b
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", READ)
 def test_is_read_as_it_is(name):
     given, meant, origin = READ[name]
@@ -225,6 +226,7 @@ CONTENT = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CONTENT)
 def test_what_is_no_bias_by_distance_has_the_theorem_of_its_mechanism(name):
     given, theorem = CONTENT[name]

@@ -44,7 +44,7 @@ def by_mpmath(e, at):
     return value if value.is_infinite else sympy.N(value, 30)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "dialect"), DIALECTS)
 def test_expression_ball_and_table_agree(name, dialect):
     e = encoding(name, dialect=dialect, **VALUES.get(name, {}))

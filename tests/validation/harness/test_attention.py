@@ -82,7 +82,7 @@ def agrees(path, asked, mask, sink, leaves):
         torch.testing.assert_close(path(*asked, mask, sink), slow, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "kind, mask, sinks, queries",
     list(itertools.product(biases(), MASKS, (False, True), (LENGTH, 5))),

@@ -414,6 +414,24 @@ class Pool:
         return future
 
 
+class Dying(Pool):
+    """A pool whose processes die once, before it takes the run of seed 1."""
+
+    dead = False
+
+    def submit(self, attempt, at, asked, folder, device):
+        if asked.seed == 1 and not Dying.dead:
+            Dying.dead = True
+            for one in self.futures:
+                one.set_exception(BrokenProcessPool())
+            raise BrokenProcessPool
+        future = Future()
+        self.futures.append(future)
+        if Dying.dead:
+            future.set_result([{"seed": asked.seed}])
+        return future
+
+
 class Here(Pool):
     """A pool that works in this process."""
 
@@ -421,6 +439,14 @@ class Here(Pool):
         future = Future()
         future.set_result(attempt(*given))
         return future
+
+
+def test_a_process_that_dies_before_it_takes_a_run_loses_none(asked, monkeypatch):
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Dying)
+    runs = [asked.but(seed=seed) for seed in range(3)]
+    done = local(runs, "", device="cpu", workers=2, progress=lambda *told: None)
+    swept = sweep(done, 3, of=lambda rows: rows[0]["seed"])
+    assert (sorted(swept.finished), swept.failed, Dying.dead) == ([0, 1, 2], [], True)
 
 
 def test_a_process_that_is_killed_loses_its_run_alone(asked, monkeypatch):

@@ -175,6 +175,7 @@ def seen(tmp_path_factory):
     return functools.cache(lambda name: describe(folder(root / name, FOLDERS[name])))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", GIB)
 def test_the_cache_of_published_models_is_that_of_arithmetic(name, seen):
     found = audit(seen(name))
