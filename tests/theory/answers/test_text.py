@@ -2,9 +2,12 @@
 
 import os
 import random
+import re
 import sys
+from collections import Counter
 
 import pytest
+import sympy
 
 from farfield.theory.answers import blocks as module
 from farfield.theory.answers.blocks import (
@@ -20,7 +23,7 @@ from farfield.theory.answers.blocks import (
     table,
     written,
 )
-from farfield.theory.answers.notation import StyledWord, as_text, words
+from farfield.theory.answers.notation import StyledWord, as_text, expression_mathml, words
 from farfield.theory.functions.nodes import n
 
 NARROW = table(
@@ -162,6 +165,16 @@ def test_the_other_blocks_by_hand():
     assert written([Formula(words("`p`"), sum(n**k for k in range(40)))], width=60).count("…") == 1
     longest = written([Formula(words("`p`"), sum(n**k for k in range(40)))], width=60)
     assert len(longest) == len("  p = ") + 48 and written([]) == ""
+
+
+def test_brackets_are_as_tall_as_what_they_enclose():
+    tall, flat = "<mo>{}</mo>", '<mo stretchy="false">{}</mo>'
+    fraction = sympy.Rational(1, 2) + sympy.log(n) / n
+    for e, brackets in ((sympy.log(n + 1), [flat]), (sympy.log(fraction), [tall, flat])):
+        found = re.findall(r"<mo[^>]*>&#x0002[89];</mo>", expression_mathml(e))
+        assert Counter(found) == Counter(
+            b.format(c) for b in brackets for c in ("&#x00028;", "&#x00029;")
+        )
 
 
 def test_the_verdict_alone_is_coloured_once():

@@ -1,5 +1,6 @@
 """The catalogue against values computed independently from the papers and the reference code."""
 
+import itertools
 import math
 import random
 from fractions import Fraction
@@ -17,6 +18,7 @@ from farfield.theory.encodings import (
     listing,
     t5_bucket_starts,
 )
+from farfield.theory.encodings.catalogue_formulas import t5_tables
 from farfield.theory.functions.nodes import n
 
 AT = np.arange(200)
@@ -89,6 +91,15 @@ def test_t5_bucket_starts_and_the_constant_tail():
     assert (bias[113:] == bias[113]).all() and bias[112] != bias[113]
     scaled = valued("t5", dialect="scaled", d_head=16).bias(AT)[0]
     assert scaled == pytest.approx(4 * bias[:200])
+
+
+def test_tables_of_t5_are_tried_by_their_greatest_distance_powers_of_two_first():
+    def first(count):
+        return [table["max_distance"] for table in itertools.islice(t5_tables(count), 10)]
+
+    assert first(32) == [32, 64, 128, 256, 512, 1024, 2048, 4096, 17, 18]
+    assert first(2)[:3] == [2, 4, 8] and first(0) == first(31) == []
+    assert sorted(table["max_distance"] for table in t5_tables(32)) == [*range(17, 4097)]
 
 
 def test_windows_count_their_tokens():

@@ -121,6 +121,15 @@ def test_a_remainder_on_a_wide_ball_holds_what_it_is_at_points(name, centre):
         assert far.is_finite() and abs(far).upper() < arb(2) ** -190
 
 
+@pytest.mark.parametrize("s", [acb(65), acb(100, 50), acb(10**9)])
+def test_a_rest_of_omega_has_as_many_digits_as_are_asked(s):
+    """v = -log(1 + (v - log s)/s)."""
+    with precision(2000):
+        v = ALL["omega_rest"].complex_ball(True, s)
+        assert max(v.real.rad(), v.imag.rad()) < arb(2) ** -1980
+        assert v.overlaps(-((v - s.log()) / s).log1p())
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_power_series_have_the_value_and_the_slope(name):
     for e in calls(ALL[name]):
