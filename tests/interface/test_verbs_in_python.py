@@ -3,6 +3,7 @@
 import csv
 import inspect
 import json
+import re
 
 import numpy
 import polars
@@ -342,5 +343,6 @@ def test_a_value_without_a_place_is_refused():
 
 def test_a_claim_is_asked_for_by_its_id_in_each_way():
     (found,) = farfield.claims("qin2024.eq13")
-    assert str(found) == str(farfield.papers("qin2024.eq13"))
+    same = (re.sub(r"[\d.]+ s\b", "", str(x)) for x in (found, farfield.papers("qin2024.eq13")))
+    assert len({*same}) == 1  # but for the seconds that each took
     assert farfield.claims("qin2024.eq13", kind="experiment") == []
