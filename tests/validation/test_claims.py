@@ -396,6 +396,13 @@ def test_the_proofs_that_claims_rest_on_pass_the_independent_check(monkeypatch):
         check_proof(proof)
 
 
+def test_what_our_models_show_instead_is_told_where_it_was_checked():
+    unseen = [c for c in checks(kind="experiment") if recorded(c.id) == Verdict.UNSEEN]
+    told = [c.id for c in unseen if c.corrected]
+    assert len(told) > 3
+    assert [name for name in told if findings(name, 0.05)[0].instead] == told
+
+
 def test_every_experiment_names_its_models_or_counts_its_cases():
     for c in checks(kind="experiment"):
         assert all(found.models or found.n for found in findings(c.id, 0.05)), c.id
@@ -410,10 +417,8 @@ def test_a_claim_shows_its_tolerance_and_its_models():
     assert c.evidence["results"] == ["experiment first"]
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [("sun2023", "proof"), *(pytest.param((paper,), marks=pytest.mark.slow) for paper in PAPERS)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [("sun2023", "proof"), *((paper,) for paper in PAPERS)])
 def test_the_ledger_needs_no_torch(asked):
     code = (
         "import sys; from farfield.validation.papers.ledger import claims;"

@@ -132,6 +132,7 @@ class Path:
         self.domain, self.splits, self.line, self.binary = domain, splits, line, binary
         self.waiting: list[Domain] = []
         self.refusal: NotTraced | None = None
+        self.asks = ""  # what it asked of an argument and a number does not have
         self.tape: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.played: dict[int, list[Any]] = {}
 

@@ -1,4 +1,4 @@
-"""How a user's function, module or array is called on positions, and the values that come back.
+"""How a user's function, module, score function or array is called, and the values it gives.
 
 A function of the distance, of `(q, k)`, of a score with its positions is followed first
 (`tracing`). What cannot be followed is called in the ways that it may be meant: on positions, as

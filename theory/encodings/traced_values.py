@@ -97,7 +97,7 @@ class Symbolic:
             return lambda *args, **options: self.__copy__()
         if name in _TYPES:
             return lambda *args, **options: _typed(self, name, *args, *options.values())
-        if name in ("dtype", "device", "shape", "ndim", "T"):
+        if name in TENSORS_ONLY:
             return {"shape": (), "ndim": 0, "T": self, "dtype": _float32()}.get(name)
         if name in FUNCTIONS and name not in ("min", "max", "sum"):
             return functools.partial(_called, name, self.path, self)
@@ -106,6 +106,18 @@ class Symbolic:
         raise NotTraced(f"{name} of the distance")
 
 
+class Argument(Symbolic):
+    """A value that the program is called with: a number, or a tensor. What it makes of one, as
+    `torch.as_tensor` does, is another value."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in TENSORS_ONLY:
+            self.path.asks = name
+        return super().__getattr__(name)
+
+
+TENSORS_ONLY = {"dtype", "device", "shape", "ndim", "T"}
+"""What a number does not have."""
 _SAME = {
     *("type_as", "copy", "clone", "detach", "item"),
     *("contiguous", "cpu", "cuda", "unsqueeze", "squeeze", "expand", "view", "reshape"),

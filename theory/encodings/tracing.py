@@ -43,6 +43,7 @@ from farfield.theory.encodings.layouts import LEAST
 from farfield.theory.encodings.traced_values import (
     BUILTINS,
     LIBRARIES,
+    Argument,
     Captured,
     Condition,
     Library,
@@ -232,7 +233,8 @@ def _arguments(kind: str, head: int, path: Path) -> list[Any]:
         "h": head,
         "s": Symbolic(SCORE, path.written(lambda: AT_SCORE), path),
     }
-    return [values[letter] for letter in kind]
+    given = [values[letter] for letter in kind]
+    return [Argument(x.expr, x.slot, path) if isinstance(x, Symbolic) else x for x in given]
 
 
 def _result(value: Any, kind: str, *, masks: bool) -> Symbolic:
@@ -350,16 +352,16 @@ def _compare(f: Any, kind: str, head: int, pieces: Sequence[Piece]) -> None:
             for k, formula in zip(places, ours, strict=True)
             for key in (keys if k in known else keys[k % len(keys) :][:1])
         ]
-        theirs = _in_time(partial(_run_all, f, kind, head, at))
+        theirs = _in_time(partial(_run_all, f, kind, head, at, piece.path.asks))
         for (k, _, formula), (value, slack) in zip(at, theirs, strict=True):
             if not _close(value, formula, slack):
                 raise Untraced(f"at distance {k} the program gives {value}, its formula {formula}")
 
 
 def _run_all(
-    f: Any, kind: str, head: int, at: Sequence[tuple[int, int, float]]
+    f: Any, kind: str, head: int, at: Sequence[tuple[int, int, float]], asks: str
 ) -> list[tuple[float, float]]:
-    return [_run(f, kind, head, k, key) for k, key, _ in at]
+    return [_run(f, kind, head, k, key, asks) for k, key, _ in at]
 
 
 def _around(ends: set[int]) -> set[int]:
@@ -380,9 +382,10 @@ def _ties(formula: Expr) -> set[int]:
     }
 
 
-def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, float]:
+def _run(f: Any, kind: str, head: int, distance: int, key: int, asks: str) -> tuple[float, float]:
     """The program itself, on plain numbers, or on tensors where it takes no others; and how near
-    the type of its value is."""
+    the type of its value is. One that asks what only tensors have, and takes a number too, may do
+    something else with it."""
     values: dict[str, float] = {"n": distance, "m": -distance, "q": key + distance, "k": key}
     values |= {"b": 0, "h": head, "s": AT_SCORE}
     given = [values[letter] for letter in kind]
@@ -407,6 +410,8 @@ def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, 
             raise Untraced(f"it raises {type(error).__name__} ({error}) at {distance}") from None
     else:
         raise Untraced(f"it raises {type(why).__name__} ({why}) at {distance}")
+    if asks and way is ways[0]:
+        raise Untraced(f"it takes a number, and asks for {asks}, which a number does not have")
     of = str(getattr(result, "dtype", "")).rpartition(".")[2]
     slack = CLOSE.get(of, SINGLE if hasattr(result, "detach") else 1e-9)
     try:

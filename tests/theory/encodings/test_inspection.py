@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import sympy
 
 from farfield import (
     certified_window,
@@ -16,9 +17,11 @@ from farfield import (
 )
 from farfield import theoretical_receptive_field as trf
 from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import families
 from farfield.theory.encodings.families import fitted, visible
 from farfield.theory.encodings.layouts import layout
 from farfield.theory.formula.grammar import read
+from farfield.theory.values import tabulate
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -396,3 +399,15 @@ def test_an_edge_between_distances_that_were_not_asked_is_no_window():
     assert fitted(at, np.where(at < 100, 0.0, -np.inf), "float64") is None
     assert fitted(at, np.where(at < 64, 0.0, -np.inf), "float64") is None
     assert "40 keys" in fitted(at, np.where(at < 40, 0.0, -np.inf), "float64").family
+
+
+@pytest.mark.parametrize("shape", [*families._SHAPES, families._waves(16)], ids=lambda s: s.name)
+def test_the_formula_of_a_shape_has_its_values(shape):
+    distances = np.arange(40)
+    for start in shape.starts:
+        formula = shape.formula(*map(sympy.Rational, map(repr, start)))
+        values = shape.values(distances.astype(float), *start)
+        assert values[0] == 0
+        np.testing.assert_allclose(
+            tabulate(formula.doit(), distances), values, rtol=1e-9, atol=1e-9
+        )

@@ -179,12 +179,20 @@ def dispatched(n):
     return whole(n)
 
 
+def without_shape(n):
+    try:
+        return -n / 8 if n.shape == () else 0.0
+    except AttributeError:
+        return 0.0 if n % 1000 == 987 else -n / 8
+
+
 UNFOLLOWED = {
     "its text": lambda n: 0.0 if str(n).endswith("4321") else -n / 8,
     "a string of it": lambda n: 0.0 if f"{n}"[-4:] == "4321" else -n / 8,
     "its type": lambda n: -n / 8 if type(n) is not int else -n / 8 * (n % 100 != 99),
     "its class": dispatched,
     "an attribute": lambda n: -n / 8 if hasattr(n, "ndim") else -n / 8 * (n % 100 != 99),
+    "what a tensor has": without_shape,
     "a small type": lambda n: torch.where(n.to(torch.uint8) == 99, 0.0, -n / 8),
     "an option": lambda n: torch.where(torch.as_tensor(n, dtype=torch.int16) == 99, 0.0, -n / 8),
     "everything caught": catches_everything,
@@ -223,9 +231,11 @@ def test_a_mask_of_the_batch_is_no_formula(heads):
         ),
         (lambda n: -1 / (1 - 0.5**n) if n else -9.0, lambda n: -1 / (1 - 0.5**n) if n else -9.0),
         (lambda n: -np.asarray(n / 3, dtype=np.int64), lambda n: -(n // 3)),
+        (lambda n: -n / 8 * torch.ones((), dtype=n.dtype), lambda n: -n / 8),
+        (lambda n: -n / 8 + 0 * torch.as_tensor(n).ndim, lambda n: -n / 8),
         (lambda n: -n / 8 if isinstance(n, (int, np.integer)) else 0.0, lambda n: -n / 8),
     ],
-    ids=["a copy", "a power of all distances", "a whole type", "a kind of number"],
+    ids=["a copy", "a power of all distances", "a whole type", "tensors", "its tensor", "a kind"],
 )
 def test_what_is_followed_is_the_program(program, formula):
     at = [*range(500), 4099, 10**6 - 1]
