@@ -1,6 +1,7 @@
 """Each verb is a function of the package: its names, its defaults, its answers."""
 
 import csv
+import functools
 import inspect
 import json
 import re
@@ -315,6 +316,14 @@ def test_a_class_is_trained_beside_whatever_a_formula_may_be(tmp_path, monkeypat
     for other in (["-n/4", *"0" * 7], lambda n: -n / 4, ALIBI, "-n"):
         with pytest.raises(farfield.InputError, match=r"^Slope: not trained; .+: not trained$"):
             farfield.train("own.py:Slope", other, preset="tiny", length=2, tested="2")
+
+
+def test_objects_that_are_alike_have_one_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for slope in (4, 4, 8):
+        farfield.study(functools.partial(lambda k, n: -n / k, slope), page=True)
+    folders = sorted(path.name for path in (tmp_path / "out/study").iterdir())
+    assert len(folders) == 2 and [name[:11] for name in folders] == ["partial-n-4", "partial-n-8"]
 
 
 def test_a_file_of_formulas_is_answered_in_python(run, tmp_path):
