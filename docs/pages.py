@@ -121,11 +121,11 @@ def theorems_page(app: Any) -> None:
 
     parts = [
         "# Theorems and proofs",
-        "These theorems decide farfield's answers. Each has its proof, and `farfield papers NAME` "
-        "prints it. *Ours* marks the theorems that are in none of the three papers. A "
-        "[proof assistant](checked.md) has checked many of them from the axioms. The tests check "
-        "every identity, inequality and limit in the proofs for all values of their symbols; steps "
-        "in words are arguments for a reader.",
+        "These theorems decide farfield's answers. Each has its proof here; `farfield papers NAME` "
+        "prints what it says and what has checked it. *Ours* marks the theorems that are in none "
+        "of the three papers. A [proof assistant](checked.md) has checked many of them from the "
+        "axioms. The tests check every identity, inequality and limit in the proofs for all values "
+        "of their symbols; steps in words are arguments for a reader.",
     ]
     for name, theorem in theorems().items():
         links = ", ".join(f"[{s.name}](#{checked_anchor(s)})" for s in proving(name))

@@ -3,7 +3,7 @@
 An encoding is *uniformly windowable* if the worst error of keeping the j nearest keys, over all
 rows and inputs within stated bounds, tends to 0 as j grows. For an additive bias p(n) that is the
 verdict on its exp-series. The other mechanisms are decided here by the same two-line argument, mass
-outside = O/(O + I), each under hypotheses that are printed with the answer (ours; `farfield prove`
+outside = O/(O + I), each under hypotheses that are printed with the answer (ours; `farfield papers`
 prints the theorems under the names given).
 """
 

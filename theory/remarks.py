@@ -39,7 +39,7 @@ def remarks(formula: Expr) -> Iterator[str]:
     for name in sorted({s.name for s in formula.free_symbols} & {*ROW_NAMES}):
         yield (
             f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
-            "the row, and no fixed window is ever enough (farfield prove normalised-bias)."
+            "the row, and no fixed window is ever enough (farfield papers normalised-bias)."
         )
     if not formula.has(sympy.Piecewise):
         return

@@ -24,7 +24,7 @@ class Windowable(Answer):
         value: True or False where that is proved; None under a condition, or where a bound is
             missing.
         condition: exactly where it is windowable, if that depends on parameters.
-        theorem: the name of the theorem that decides (`farfield prove NAME`).
+        theorem: the name of the theorem that decides (`farfield papers NAME`).
         hypotheses: under which it does.
     """
 

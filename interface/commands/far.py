@@ -37,9 +37,10 @@ def foresee(
         device: of torch, as cuda; the CPU if not given.
         dtype: float32, bfloat16 or float16; that of the weights where the device multiplies it.
     """
-    _require_torch()
     from farfield.validation.models.folder import place_of
+    from farfield.validation.optional import require_torch
 
+    require_torch("foresee")
     place = place_of(model, runs)
     how: dict[str, Any] = {"to": to, "length": length, "device": device, "dtype": dtype}
     if quick:
@@ -90,9 +91,10 @@ def mend(
         dtype: float32, bfloat16 or float16; that of the weights where the device multiplies it.
         out: folder where numbers are kept; a stopped search goes on from it.
     """
-    _require_torch()
     from farfield.validation.models.folder import place_of
+    from farfield.validation.optional import require_torch
 
+    require_torch("mend")
     place = place_of(model, runs)
     how: dict[str, Any] = {"to": to, "length": length, "keys": keys, "measure": measure or None}
     how |= {"folder": out, "quick": quick, "minutes": minutes, "needles": needles}
@@ -103,10 +105,3 @@ def mend(
         output,
         opening=reading(str(place), text, out),
     )
-
-
-def _require_torch() -> None:
-    """Raise InputError, which says how to install it, unless there is torch."""
-    from farfield.validation.optional import require_torch
-
-    require_torch()

@@ -63,8 +63,8 @@ def study(
         not train and (baseline or text or runs), "--baseline, --text and --runs belong to --train"
     )
     subjects = subject.read_each(formulas)
-    names = (  # in Python a function, whose name tells it from others of the same formula
-        f if isinstance(f, str) else f"{getattr(f, '__name__', f)} {s.name}"
+    names = (
+        f if isinstance(f, str) else f"{_name(f)} {s.name}"
         for f, s in zip(formulas, subjects, strict=True)
     )
     folder = Path(out or f"out/study/{folder_name(tuple(names), subject)}")
@@ -93,6 +93,11 @@ def study(
     if opened:
         webbrowser.open(place.resolve().as_uri())
     return write_answers(result, output, after)
+
+
+def _name(idea: Any) -> str:
+    """What tells an object of Python from others of the same formula, alike in each process."""
+    return str(getattr(idea, "__name__", type(idea).__name__ if callable(idea) else idea))
 
 
 def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:

@@ -115,15 +115,13 @@ def train(
             "accepted: a formula in n, or nope, the model without a bias",
         )
     usual = model.run(subject.heads)
-    classes = {f: place for f in formulas if (place := own_class(f))}
-    others = [f for f in formulas if f not in classes]
-    each = named_encodings(subject.read_each(others, usual.heads)) if others or not classes else ()
+    places = [own_class(f) for f in formulas]
+    others = [f for f, place in zip(formulas, places, strict=True) if not place]
+    each = named_encodings(subject.read_each(others, usual.heads)) if others or not places else ()
     found = iter(with_encoding(usual, *one) for one in each)
     asked = [
-        usual.but(encoding=classes[f], label=classes[f].rpartition(":")[2])
-        if f in classes
-        else next(found)
-        for f in formulas
+        usual.but(encoding=place, label=place.rpartition(":")[2]) if place else next(found)
+        for place in places
     ]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()

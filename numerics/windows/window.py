@@ -18,7 +18,7 @@ Where there is no additive bias, with `eta' = eta/(2 V - eta)` (ours):
 * gates of at most gamma < 1: the window of ALiBi with slope `log(1/gamma)`;
 * stick breaking: `V sigma(beta)^j <= eta`, `j = ceil(log(V/eta)/log(1 + e^{-beta}))`.
 
-`farfield prove NAME` prints the theorems.
+`farfield papers NAME` prints the theorems.
 """
 
 from __future__ import annotations

@@ -101,9 +101,9 @@ from importlib.machinery import PathFinder
 found = PathFinder.find_spec
 PathFinder.find_spec = lambda name, *a, **o: None if name == "torch" else found(name, *a, **o)
 import farfield
-for name in ("foresee", "mend", "blame", "gap_probe", "runs"):
+for name in ("foresee", "mend", "blame", "gap_probe", "runs", "audit"):
     try:
-        getattr(farfield, name)(".")
+        getattr(farfield, name)("abc", **{"runs": "."} if name == "audit" else {})
     except farfield.InputError as error:
         print(error)
 print(farfield.check_convergence("-n").verdict)
@@ -114,5 +114,5 @@ def test_without_torch_a_question_that_needs_it_says_so():
     given = [sys.executable, "-c", WITHOUT_TORCH]
     done = subprocess.run(given, capture_output=True, text=True, check=True)
     *told, verdict = done.stdout.splitlines()
-    assert (len(told), verdict) == (5, "converges"), done
+    assert (len(told), verdict) == (6, "converges"), done
     assert all("needs torch, which is not installed" in line for line in told)

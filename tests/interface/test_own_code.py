@@ -146,6 +146,7 @@ def ssmax(score, b, h, q_idx, kv_idx):
 """
 
 
+@pytest.mark.slow
 def test_what_a_function_imports_is_whole(tmp_path):
     """In a process that has not loaded torch: its import is not cut by the limit of a call."""
     (tmp_path / "fresh.py").write_text(FRESH)

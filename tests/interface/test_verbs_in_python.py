@@ -1,6 +1,7 @@
 """Each verb is a function of the package: its names, its defaults, its answers."""
 
 import csv
+import functools
 import inspect
 import json
 import re
@@ -266,17 +267,27 @@ def test_the_explorer_is_a_cell_of_a_notebook(monkeypatch):
     assert end == "ended" and {"run", "--headless", "27180", "--formula=-r*log(1+n)"} <= {*words}
 
 
+ALIBI = farfield.encoding("alibi")
+
+SLOPE = """
+import torch
+from torch import nn
+
+class Slope(nn.Module):
+    def __init__(self, heads):
+        super().__init__()
+        self.slope = nn.Parameter(torch.ones(heads))
+
+    def forward(self, q, k, i, j):
+        return -self.slope[:, None, None] * (i[:, None] - j)
+"""
+
+
 def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     import farfield.validation.harness.runs as runs
 
-    (tmp_path / "own.py").write_text(
-        "import torch\nfrom torch import nn\n\nclass Slope(nn.Module):\n"
-        "    def __init__(self, heads):\n        super().__init__()\n"
-        "        self.slope = nn.Parameter(torch.ones(heads))\n"
-        "    def forward(self, q, k, i, j):\n"
-        "        return -self.slope[:, None, None] * (i[:, None] - j)\n"
-    )
+    (tmp_path / "own.py").write_text(SLOPE)
     asked = []
 
     def local(each, folder, **options):
@@ -292,6 +303,29 @@ def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
     assert len(mine) == 4 and {run.encoding for run in mine} == {"own.py:Slope"}
 
 
+def test_a_class_is_trained_beside_whatever_a_formula_may_be(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    import farfield.validation.study.one_run as one_run
+
+    def train(asked, **options):
+        raise farfield.InputError("not trained")
+
+    monkeypatch.setattr(one_run, "train", train)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(SLOPE)
+    for other in (["-n/4", *"0" * 7], lambda n: -n / 4, ALIBI, "-n"):
+        with pytest.raises(farfield.InputError, match=r"^Slope: not trained; .+: not trained$"):
+            farfield.train("own.py:Slope", other, preset="tiny", length=2, tested="2")
+
+
+def test_objects_that_are_alike_have_one_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for slope in (4, 4, 8):
+        farfield.study(functools.partial(lambda k, n: -n / k, slope), page=True)
+    folders = sorted(path.name for path in (tmp_path / "out/study").iterdir())
+    assert len(folders) == 2 and [name[:11] for name in folders] == ["partial-n-4", "partial-n-8"]
+
+
 def test_a_file_of_formulas_is_answered_in_python(run, tmp_path):
     listed = tmp_path / "l.txt"
     listed.write_text("-log(1+n)\n-a*n+0*log(b)\n-n\n")
@@ -302,9 +336,6 @@ def test_a_file_of_formulas_is_answered_in_python(run, tmp_path):
         farfield.check(file=listed)
     listed.write_text("-log(n)\n")
     assert run("check", "--file", str(listed), "--json", "--ascii")[1].isascii()
-
-
-ALIBI = farfield.encoding("alibi")
 
 
 @pytest.mark.parametrize(

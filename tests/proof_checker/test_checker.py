@@ -92,6 +92,7 @@ def test_accepts_other_proofs(text, domains):
     assert check_proof(json.loads(result.to_json())) == check_proof(result)
 
 
+@pytest.mark.slow
 def test_works_without_the_engine():
     """Of the project only the reader, the balls and the words of answers can be imported."""
     asked = [

@@ -417,10 +417,8 @@ def test_a_claim_shows_its_tolerance_and_its_models():
     assert c.evidence["results"] == ["experiment first"]
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [("sun2023", "proof"), *(pytest.param((paper,), marks=pytest.mark.slow) for paper in PAPERS)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [("sun2023", "proof"), *((paper,) for paper in PAPERS)])
 def test_the_ledger_needs_no_torch(asked):
     code = (
         "import sys; from farfield.validation.papers.ledger import claims;"

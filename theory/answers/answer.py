@@ -1,4 +1,4 @@
-"""The classes `Result` and `Answer`: status, value, label, reason; one fold over several heads.
+"""The classes `Result` and `Answer`: status, label, reason; several heads put together as one.
 
 The *status* says how much is known, the *label* how much it weighs:
 

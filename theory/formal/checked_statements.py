@@ -20,7 +20,7 @@ class Statement:
         file, name: where it stands; the verdicts of the catalogue have the file `catalogue`.
         says: in words, the comment above it.
         printed: as the prover prints it.
-        proves: the theorems of farfield (`farfield prove NAME`) that it is.
+        proves: the theorems of farfield (`farfield papers NAME`) that it is.
         claims: the claims of the ledger that rest on it.
         item: of the page on windows beyond biases, None elsewhere.
     """

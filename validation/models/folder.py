@@ -13,7 +13,7 @@ from farfield.theory.answers.names import nearest
 from farfield.validation.models.configuration import described, read_json
 from farfield.validation.models.gguf_files import describe_gguf
 from farfield.validation.models.outline import BIASED, ModelOutline
-from farfield.validation.optional import library
+from farfield.validation.optional import library, require_torch
 
 _ACCEPTED = (
     "a folder with config.json, as the library transformers writes it, that file, a GGUF file, the "
@@ -86,10 +86,11 @@ def place_of(model: str, runs: str) -> str | Path:
     """What `describe` takes: a model as it is named, or the folder of the run with that key.
 
     Raises:
-        InputError: no run, or several runs, have a key that begins so.
+        InputError: no run, or several runs, have a key that begins so; torch is missing.
     """
     if not re.fullmatch("[0-9a-f]{1,16}", model) or Path(model).exists():
         return model
+    require_torch("a run named by its key")
     from farfield.validation.harness.runs import finished_run
 
     return finished_run(runs, model)

@@ -347,7 +347,6 @@ def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None
     return scaled_dot_product_attention(q, k, v, bias, scale=1.0)
 
 
-@torch.no_grad()
 def with_ends(
     network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
 ) -> Tensor:
@@ -365,6 +364,7 @@ def with_ends(
     return torch.cat(mixed, 2)
 
 
+@torch.no_grad()
 def scores_at(network: Network, tokens: Tensor, positions: Tensor, keep: Keep) -> Tensor:
     """Scores of rows (rows, length) whose tokens stand at positions and see one another alone;
     positions may go back, as `with_ends` says."""

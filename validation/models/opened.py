@@ -430,8 +430,9 @@ class OpenedRun:
         return self.network.embed(tokens)
 
     def hidden(self, embedded: Tensor, view: Mask = CAUSAL, *, last: int = 0) -> Tensor:
-        """The last residual, under a view."""
-        return self.network.hidden(embedded, view, last=last)
+        """The last residual, under a view; not compiled, since each view would be compiled anew."""
+        prepared = self.network.prepare(embedded.shape[1], view)
+        return self.network.hidden(embedded, prepared=prepared, last=last)
 
     @torch.no_grad()
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:

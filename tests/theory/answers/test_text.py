@@ -1,6 +1,5 @@
 """Blocks as text for a terminal: by hand at the widths where a line breaks, and as laws."""
 
-import os
 import random
 import re
 import sys
@@ -9,7 +8,6 @@ from collections import Counter
 import pytest
 import sympy
 
-from farfield.theory.answers import blocks as module
 from farfield.theory.answers.blocks import (
     Facts,
     Formula,
@@ -193,7 +191,7 @@ def test_the_verdict_alone_is_coloured_once():
 )
 def test_a_line_is_as_wide_as_the_terminal_within_bounds(monkeypatch, terminal, size, width):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
-    monkeypatch.setattr(module.shutil, "get_terminal_size", lambda: os.terminal_size((size, 9)))
+    monkeypatch.setenv("COLUMNS", str(size))  # what the library reads first
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert columns() == width and in_colour() is terminal
     monkeypatch.setenv("NO_COLOR", "1")

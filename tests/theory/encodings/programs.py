@@ -187,7 +187,7 @@ class Draw:
         return self.of(f"return -(q - k)/8 if q - k < {e} else {t}", (e,), c, arguments="q, k")
 
     def of_the_row(self) -> Program:
-        e = self.edge()
+        e = max(2, self.edge())  # blocks of one position are the distance 0
         text = self.random.choice(
             [
                 f"return -(q - k)/8 * (q < {e})",

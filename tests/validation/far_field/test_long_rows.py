@@ -59,6 +59,13 @@ def test_a_row_by_itself_is_the_row_of_the_model(encoding, rows, text):
     assert torch.allclose(losses(network, text[None], LAST), of_model(model, text[None]), atol=1e-4)
 
 
+def test_scores_of_a_model_that_learns_keep_no_graph(text):
+    """A graph of a long row holds every layer of it."""
+    network, at = TrainedNetwork(a_model("rope")), torch.arange(2 * ROW)
+    assert all(weight.requires_grad for weight in network.model.parameters())
+    assert not scores_at(network, text[None, : 2 * ROW], at, LAST).requires_grad
+
+
 @pytest.mark.parametrize("growth", (2, math.inf))
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_second_row_of_a_text_at_twice_the_length_is_exact(encoding, growth, rows, text):

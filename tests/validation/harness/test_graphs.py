@@ -122,7 +122,9 @@ def test_wide_heads_have_the_same_graph(graphs):
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("encoding", ["alibi", OWN[0], EVERY], ids=name)
+@pytest.mark.parametrize(
+    "encoding", ["alibi", OWN[0], pytest.param(EVERY, marks=pytest.mark.slow)], ids=name
+)
 def test_a_measurement_has_a_graph_of_attention_a_length(graphs, monkeypatch, encoding):
     _, model, _ = both(encoding, 48)
     rows = np.random.default_rng(0).integers(0, 250, (3, 60))

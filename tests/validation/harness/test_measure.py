@@ -131,6 +131,8 @@ def test_the_attention_field_is_its_definition_beside_that_of_the_bias(name, mas
                 prior, lam = row_bias.softmax(-1).numpy(), float(seen.max() - seen.min()) + 1e-9
                 low, high = (tokens_of(prior, found.eps * math.exp(d)) for d in (lam, -lam))
                 assert low <= erf[-1][head, k] <= high
+                gap = lam - float(prior[prior > 0] @ (seen.numpy() - float(seen.min())))
+                assert erf[-1][head, k] <= tokens_of(prior, found.eps * math.exp(-gap))  # Jensen
         assert found.erf == pytest.approx(np.mean(erf)) and found.trf == pytest.approx(np.mean(trf))
 
 

@@ -80,6 +80,7 @@ def test_bad_studies_are_refused(tmp_path):
         writable_folder(blocked / "inside")
 
 
+@pytest.mark.slow
 def test_without_torch_theory_works_and_training_says_how_to_get_it(tmp_path):
     script = (
         "import sys; sys.modules['torch'] = None\n"
