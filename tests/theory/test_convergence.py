@@ -88,7 +88,11 @@ def test_battery_in_three_disguises(case, series):
         assert_right(result, case, renamed)
 
 
-OPEN: set[str] = set()
+OPEN = {
+    "((2*log(sqrt((n+7)+1)-sqrt((n+7))))*(log(6)/(log(2)+log(3))))"
+    "*(sqrt(5+2*sqrt(6))/(sqrt(2)+sqrt(3)))"  # whether log(6) sqrt(5+2 sqrt(6)) is its denominator
+}
+"""Disguises whose constants are not told apart: two zeros, of logarithms and of roots, in one."""
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
