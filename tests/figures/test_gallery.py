@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from polars import DataFrame
 
 from farfield.figures.document import page
@@ -112,6 +113,19 @@ def test_schematics_are_drawn_from_the_masks():
         1,
         2,
     ]
+
+
+def test_cells_hold_the_biases_of_the_data_with_a_minus_sign_and_no_hyphen():
+    for drawing in (chi2023.fig1(), chi2023.fig2()):
+        written = {
+            (row + 1, key + 1): float(text.get_text().replace("−", "-").replace("∞", "inf"))
+            for text in drawing.figure.axes[1].texts
+            for key, row in [text.get_position()]
+        }
+        assert written == {(row, key): bias for row, key, bias in drawing.data.rows}
+    for drawing in (chi2023.fig1(), chi2023.fig2(), chi2023.fig3()):
+        texts = [text.get_text() for text in drawing.figure.findobj(Text)]
+        assert any("−" in text for text in texts) and not any("-" in text for text in texts)
 
 
 def test_curves_are_the_formulas():

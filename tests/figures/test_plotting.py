@@ -43,6 +43,31 @@ def test_each_kind_draws_what_it_says():
     assert found[0.01] == farfield.certified_window("-n/8", "1/100", 1, 1).width
 
 
+@pytest.mark.parametrize(
+    ("formula", "what", "length", "low", "high"),
+    [
+        ("-n/8", "bias", 64, -63 / 8 * 1.04, 0.04 * 63 / 8),  # 4 % beyond the least and greatest
+        ("-n/8", "bias", 1024, -18 * 1.04, 0.04 * 18),  # no lower than 18 below the greatest
+        ("0", "bias", 64, -0.04, 0.04),
+        ("-n/8", "weights", 64, math.exp(-63 / 8) / 2, 2),
+        ("-n/8", "weights", 1024, 1e-8, 2),
+        ("-n/8", "window", 1024, 0.8, None),  # twice the greatest
+    ],
+)
+def test_a_frame_ends_a_little_beyond_what_is_drawn(formula, what, length, low, high):
+    drawn = farfield.plot(formula, what=what, length=length)
+    ((left, right),) = {axes.get_ylim() for axes in drawn.figure.axes}
+    high = 2 * max(p.y for p in drawn.data) if high is None else high
+    assert (left, right) == pytest.approx((low, high))
+
+
+def test_a_frame_of_near_distances_is_an_octave_wide():
+    drawn = farfield.plot("-log(n-5)", length=8)
+    assert {p.x for p in drawn.data} == {7, 8}
+    (axes,) = drawn.figure.axes
+    assert axes.get_xlim() == (7, 14) and [*axes.get_xticks()] == [10]
+
+
 @pytest.mark.parametrize("what", ["bias", "weights"])
 def test_nothing_is_drawn_where_a_formula_has_no_value(what):
     points = {p.x: p.y for p in farfield.plot("-n/log(n)", what=what, length=64).data}

@@ -12,6 +12,7 @@ from farfield.numerics.design.solve import design
 from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
+from farfield.numerics.price import price_of_distance, reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.summation.kernel import normal_form
@@ -38,6 +39,8 @@ QUESTIONS = {
     "resolution": lambda f, **more: attention_resolution(f, **more),
     "resolution of a row": lambda f, **more: attention_resolution(f, 10_000, **more),
     "compare": lambda f, **more: compare_tails(f, "-n/2", **more),
+    "price": lambda f, **more: price_of_distance(f, 9, **more),
+    "reach": lambda f, **more: reach(f, **more),
     "layers": lambda f, **more: layered_receptive_field(f, 6, **more),
 }
 

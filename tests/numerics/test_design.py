@@ -1,6 +1,7 @@
 """From a goal to an encoding: both ends of every interval, by fields just inside and outside."""
 
 import math
+import re
 
 import pytest
 import sympy
@@ -123,6 +124,9 @@ def test_the_ends_are_exact_where_they_are_known():
     for pair, at in ((found.low, sympy.log(100) / 512), (found.high, sympy.log(100) / 511)):
         assert min(pair) < at < max(pair)
     assert found.closed == (False, True) and found.value == Rational(1, 111)
+    low, high = re.search(r"a in: +\((\S+)…, (\S+)…\]\n", found.text()).groups()
+    for digits, at in ((low, sympy.log(100) / 512), (high, sympy.log(100) / 511)):
+        assert str(at.evalf(40)).startswith(digits) and len(digits) > 8
     counted = design("window", trf=512, eps="1/100")  # the least j with (w - j)/w < 1/100
     assert (counted.low[0], counted.high[0], counted.closed) == (516, 517, (False, True))
 

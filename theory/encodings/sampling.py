@@ -651,15 +651,20 @@ def _each_head(
         asked.append((ask, replace(near, content=content)))
     size = len(keys)
     samples = [_with_far(near, ask, size) for ask, near in asked]
-    first = samples[0].all_values
-    if not heads and all(np.array_equal(first, one.all_values) for one in samples):
-        return replace(_together(samples, how), values=samples[0].values, rows=samples[0].rows)
+    first, *others = samples
+    if not heads and all(_agree(first, one) for one in others):
+        return replace(_together(samples, how), values=first.values, rows=first.rows)
     edges = reduce(np.union1d, (one.distances for one in samples))
     if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
         samples = [_with_far(near, ask, size, edges) for ask, near in asked]
     if not heads and _head_count(f) is None and len(samples) > 1:
         how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
     return _together(samples, how)
+
+
+def _agree(a: Sample, b: Sample) -> bool:
+    """Whether two heads have the same values at the same distances."""
+    return np.array_equal(a.distances, b.distances) and np.array_equal(a.all_values, b.all_values)
 
 
 def _together(samples: Sequence[Sample], how: str) -> Sample:

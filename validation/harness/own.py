@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import linecache
+import symtable
 import textwrap
 import traceback
 from collections import defaultdict
@@ -117,9 +118,11 @@ def _texts(of: Any, done: set[str]) -> Iterator[str]:
         raise InputError(f"the source of {of.__name__} is not known; accepted: a class in a file")
     done.add(of.__name__)
     scope = _function(of).__globals__
-    for name in dict.fromkeys(x.id for x in ast.walk(found[-1]) if isinstance(x, ast.Name)):
+    names = [x.id for x in ast.walk(found[-1]) if isinstance(x, ast.Name)]
+    outside = _globals(ast.unparse(found[-1])) & scope.keys()
+    for name in names:
         value: Any = scope.get(name)
-        if name in done or name not in scope:
+        if name in done or name not in outside:
             continue
         done.add(name)
         if isinstance(value, ModuleType):
@@ -134,6 +137,14 @@ def _texts(of: Any, done: set[str]) -> Iterator[str]:
             kind = type(value).__name__
             raise InputError(f"{of.__name__} uses {name}, a {kind}; accepted: a class in a file")
     yield ast.unparse(found[-1])
+
+
+def _globals(text: str) -> set[str]:
+    """The names of a source that are no parameters or variables of its functions and classes."""
+    tables = [symtable.symtable(text, "", "exec")]
+    for table in tables:
+        tables += table.get_children()
+    return {x.get_name() for table in tables for x in table.get_symbols() if x.is_global()}
 
 
 def whose(error: BaseException, codes: list[Own]) -> str | None:

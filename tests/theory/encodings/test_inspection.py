@@ -360,6 +360,18 @@ def test_each_head_is_asked_at_the_far_edges_of_all():
     assert inspection.seen.query == 2**20
 
 
+def test_heads_whose_edges_lie_between_the_same_far_distances_stay_apart():
+    """The bisections of 5000 and of 7000 see and miss the key equally often."""
+
+    def either(h, q, k):
+        inside = np.heaviside((5000, 7000)[int(h)] - (q - k), 0) > 0
+        return np.where(inside, 0.0, -np.inf)
+
+    inspection = inspect_bias(either)
+    assert (inspection.mechanism, inspection.heads) == ("bias", 2)
+    assert inspection.family == "a window of 5000 keys, a window of 7000 keys"
+
+
 def test_scores_are_judged_once_a_head_also_where_its_edges_are_its_own():
     judged = []
 

@@ -50,6 +50,14 @@ def test_projects_with_modules_of_one_name_keep_their_own(tmp_path):
     assert load(tmp_path / "p3" / "mine.py").RATE == 3
 
 
+def test_a_file_elsewhere_with_no_module_of_its_name_beside_leaves_it_loaded(tmp_path):
+    for name in ("one", "two"):
+        written(tmp_path / name, **{f"only_{name}": "X = 1"})
+    first = load(tmp_path / "one" / "only_one.py")
+    load(tmp_path / "two" / "only_two.py")
+    assert load(tmp_path / "one" / "only_one.py") is first
+
+
 @pytest.mark.parametrize("marked", [True, False])
 def test_relative_imports_are_of_the_files_package(tmp_path, marked):
     inner = "from .consts import X\nfrom ..top import Y\ndef bias(n): return X * n + Y"

@@ -1,6 +1,9 @@
 """Which code of a user's own decides a run: what a name uses, in its file and beside it; and a
 cluster that is made up, which is handed each run once."""
 
+import ast
+import inspect
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -37,6 +40,10 @@ def folder(tmp_path):
     for name, text in texts.items() | {("sibling", "b = 2\n"), ("alone", "c = 3\n")}:
         (tmp_path / f"{name}.py").write_text(text)
     return tmp_path
+
+
+SEED = 7
+TOLD = [1]
 
 
 def half(x):
@@ -98,6 +105,24 @@ def test_a_class_of_a_function_is_written_with_what_it_uses(tmp_path):
     assert text.index("def half(x):") < text.index("class Twice:")
     assert f"MAIN = {MAIN!r}" in text
     assert spec_of(Twice, tmp_path / "own") == spec and len([*(tmp_path / "own").iterdir()]) == 1
+
+
+def test_a_parameter_or_a_variable_is_no_global_of_its_name(tmp_path):
+    class Inner:
+        def value(self, folder, changed=half):
+            MAIN = [Lost / 2 for Lost in sorted(changed(folder))]
+            return MAIN, lambda pytest: pytest + SEED
+
+    written = Path(spec_of(Inner, tmp_path).removesuffix(":Inner"))
+    *used, _ = ast.parse(written.read_text()).body
+    assert [ast.unparse(part) for part in used] == [inspect.getsource(half).strip(), "SEED = 7"]
+
+    class Outer:
+        def value(self, folder):
+            return [folder for _ in files(folder)], (lambda: folder)(), TOLD
+
+    with pytest.raises(InputError, match="Outer uses TOLD, a list"):
+        spec_of(Outer, tmp_path)
 
 
 def test_an_error_is_that_of_the_code_that_raised_it(tmp_path):

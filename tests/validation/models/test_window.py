@@ -65,9 +65,10 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
 
 
 def test_a_search_that_was_stopped_goes_on(outside_models, tokens, tmp_path):
-    place, told = outside_models.folder("llama"), []
+    place, told, stages = outside_models.folder("llama"), [], []
 
     def count(stage, done, total, note=""):
+        stages.append(stage)
         told.extend([done] * bool(total))  # a note has no total
 
     def stop(*report):
@@ -80,8 +81,10 @@ def test_a_search_that_was_stopped_goes_on(outside_models, tokens, tmp_path):
     (kept,) = (tmp_path / "a").iterdir()
     assert len(json.loads(kept.read_text())) == 4
     told.clear()
+    stages.clear()
     again = smallest_window(place, tokens, folder=tmp_path / "a", progress=count, **ASKED)
     rest = len(told)
+    assert "at most 12 windows" in stages[0], "16 at most, and 4 are kept"
     told.clear()
     whole = smallest_window(place, tokens, folder=tmp_path / "b", progress=count, **ASKED)
     assert again == whole and rest == len(told) - 4
