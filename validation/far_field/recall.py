@@ -204,16 +204,16 @@ def distances(
     equal numbers, no nearer than the last block, and `part` tokens apart or more.
 
     >>> distances(512, 16384, 8192, 6), distances(64, 1024, 256, 8)
-    ([896, 1664, 3584, 6656, 10240, 14208], [96, 160, 224, 384, 640, 880])
+    ([896, 1664, 3584, 6656, 10240, 14208], [96, 160, 224, 384, 624, 880])
     """
     part, found = part or part_of(block), list[int]()
     near = bands(trained, length)
     for band, share in zip(near, (2, 3, 3)[-len(near) :], strict=True):
         low, high = max(band.low, block), min(band.high, length - part)
         count = min(round(most * share / 8), (high - low) // part)
-        steps = ((k + 0.5) / count for k in range(count))
-        found += [low + round(step * (high - low) / part) * part for step in steps]
-    return sorted({*found})[-min(most, block // (2 * _SEQUENCE)) :]
+        steps = (((2 * k + 1) * (high - low), 2 * count * part) for k in range(count))
+        found += [low - (size // 2 - step) // size * part for step, size in steps]  # halves: down
+    return sorted(found)[-min(most, block // (2 * _SEQUENCE)) :]
 
 
 def needle_row(

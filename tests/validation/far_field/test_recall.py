@@ -144,6 +144,20 @@ def test_with_all_places_read_it_is_the_loss_of_the_row(network, row):
         assert score.log_probability == pytest.approx(-float(own.sum()), abs=1e-3)
 
 
+@pytest.mark.parametrize(("block", "part"), [(512, 128), (1024, 128), (1024, 48), (512, 97)])
+def test_more_needles_are_asked_for_until_no_room_is_left(block, part):
+    """A band that is full has a needle in each part: rounding to even numbers left half of them."""
+    before = 0
+    for most in (6, 12, 24, 48, 96, 192):
+        found = distances(block, 16384, 4096, most, part)
+        assert before <= len(found) <= most and sorted({*found}) == found
+        apart = [b - a for a, b in itertools.pairwise([*found, 16384])]
+        assert min(found) >= block and min(apart) >= part
+        before = len(found)
+    near = [n for n in distances(1024, 16384, 8192, 96, 128) if n < 2048]
+    assert near == [*range(1024, 2048, 128)]
+
+
 @pytest.mark.parametrize("repair", [Repair(), Repair(group=(2, 128)), Repair(window=300)])
 def test_an_end_of_several_says_what_it_says_alone(network, repair):
     """Each end of a row sees the row and itself: with another end in its place, or alone."""
