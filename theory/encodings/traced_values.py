@@ -34,8 +34,25 @@ _INFINITE = (S.Infinity, S.NegativeInfinity, S.NaN)
 _KNOWN = {math.pi: sympy.pi, 2 * math.pi: 2 * sympy.pi, math.e: S.Exp1}
 
 
+def _class(_: object) -> type:
+    """The class of a value, for farfield and for libraries that hand it back; the program, and all
+    else that it calls, would take another way than with a number."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") == "abc":
+        frame = frame.f_back
+    caller = {} if frame is None else frame.f_globals
+    if MARK in caller or str(caller.get("__name__")).partition(".")[0] not in _READERS:
+        raise NotTraced("the class of the distance")
+    return Symbolic
+
+
+_READERS = {"farfield", "sympy", *LIBRARIES}
+
+
 class Symbolic:
     """A value of the program that depends on the distance."""
+
+    __class__ = property(_class)  # type: ignore[assignment]
 
     __array_ufunc__ = None  # NumPy's own numbers leave an operator to it
 
@@ -542,7 +559,19 @@ FUNCTIONS |= {
     }.items()
     for alias in aliases
 }
-BUILTINS = ("min", "max", "abs", "int", "float", "round", "pow", "divmod", "isinstance", "sum")
+BUILTINS = (
+    "min",
+    "max",
+    "abs",
+    "int",
+    "float",
+    "round",
+    "pow",
+    "divmod",
+    "isinstance",
+    "sum",
+    "type",
+)
 
 
 _ENDS = {"min", "max", "a_min", "a_max"}
