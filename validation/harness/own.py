@@ -110,14 +110,21 @@ def _function(of: type | FunctionType) -> FunctionType:
 
 def _texts(of: Any, done: set[str]) -> Iterator[str]:
     """The sources of what a class or function uses, then its own."""
-    lines = linecache.getlines(_function(of).__code__.co_filename)
-    tree = ast.parse(textwrap.dedent("".join(lines)))
+    code = _function(of).__code__
+    tree = ast.parse(textwrap.dedent("".join(linecache.getlines(code.co_filename))))
     kinds = (ast.ClassDef, ast.FunctionDef)
-    found = [x for x in ast.walk(tree) if isinstance(x, kinds) and x.name == of.__name__]
+    found = [
+        x
+        for x in ast.walk(tree)
+        if isinstance(x, kinds)
+        and x.name == of.__name__
+        and min(y.lineno for y in (x, *x.decorator_list)) <= code.co_firstlineno
+        and code.co_firstlineno <= (x.end_lineno or 0)
+    ]
     if not found:
         raise InputError(f"the source of {of.__name__} is not known; accepted: a class in a file")
     done.add(of.__name__)
-    scope = _function(of).__globals__
+    scope = _scope(of)
     names = [x.id for x in ast.walk(found[-1]) if isinstance(x, ast.Name)]
     outside = _globals(ast.unparse(found[-1])) & scope.keys()
     for name in names:
@@ -137,6 +144,18 @@ def _texts(of: Any, done: set[str]) -> Iterator[str]:
             kind = type(value).__name__
             raise InputError(f"{of.__name__} uses {name}, a {kind}; accepted: a class in a file")
     yield ast.unparse(found[-1])
+
+
+def _scope(of: type | FunctionType) -> dict[str, Any]:
+    """What the names of a class or function mean: globals, bases, variables of the function that
+    it was made in."""
+    scope = dict(_function(of).__globals__)
+    scope |= {x.__name__: x for x in getattr(of, "__bases__", ()) if x.__module__ == of.__module__}
+    for function in (of, *vars(of).values()):
+        if isinstance(function, FunctionType):
+            cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            scope |= {name: cell.cell_contents for name, cell in cells if name != "__class__"}
+    return scope
 
 
 def _globals(text: str) -> set[str]:

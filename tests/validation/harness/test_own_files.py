@@ -7,8 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings.python_files import load
 from farfield.validation.harness import runs as engines
 from farfield.validation.harness.own import files, keep, kept, own, spec_of, whose
 from farfield.validation.harness.settings import settle
@@ -123,6 +125,42 @@ def test_a_parameter_or_a_variable_is_no_global_of_its_name(tmp_path):
 
     with pytest.raises(InputError, match="Outer uses TOLD, a list"):
         spec_of(Outer, tmp_path)
+
+
+RATE = 3
+
+
+def made_in_a_function():
+    RATE, unseen = 5, [7]
+
+    def half(x):
+        return x / 2
+
+    class Base(torch.nn.Module):
+        def forward(self, q, k, i, j):
+            return half(-(i[:, None] - j) * RATE)
+
+    class Unseen(torch.nn.Module):
+        def forward(self, q, k, i, j):
+            return unseen
+
+    class Own(Base):
+        def forward(self, q, k, i, j):
+            return RATE * super().forward(q, k, i, j)
+
+    return Base, Own, Unseen
+
+
+def test_what_a_function_holds_goes_with_the_class_that_it_makes(tmp_path):
+    """Its variables, not the globals of their names; its functions and base classes too."""
+    base, derived, unseen = made_in_a_function()
+    i = torch.arange(3)
+    for made, factor in ((base, 2.5), (derived, 12.5)):
+        path, name = spec_of(made, tmp_path).rsplit(":", 1)
+        written = getattr(load(path), name)()
+        assert torch.equal(written(None, None, i, i), -factor * (i[:, None] - i))
+    with pytest.raises(InputError, match="Unseen uses unseen, a list"):
+        spec_of(unseen, tmp_path)
 
 
 def test_an_error_is_that_of_the_code_that_raised_it(tmp_path):
