@@ -34,8 +34,34 @@ _INFINITE = (S.Infinity, S.NegativeInfinity, S.NaN)
 _KNOWN = {math.pi: sympy.pi, 2 * math.pi: 2 * sympy.pi, math.e: S.Exp1}
 
 
+def _class(_: object) -> type:
+    """The class of a value, for farfield and for libraries that hand it back; the program, and all
+    else that it calls, would take another way than with a number."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") == "abc":
+        frame = frame.f_back
+    assert frame is not None
+    if MARK in frame.f_globals:  # an operator between it and a tensor asks too
+        known = _step(frame).startswith(("BINARY", "COMPARE"))
+    else:
+        known = str(frame.f_globals.get("__name__")).partition(".")[0] in _READERS
+    if not known:
+        raise NotTraced("the class of the distance")
+    return Symbolic
+
+
+def _step(frame: types.FrameType) -> str:
+    """The instruction that a frame carries out."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+
+
+_READERS = {"farfield", "sympy", *LIBRARIES}
+
+
 class Symbolic:
     """A value of the program that depends on the distance."""
+
+    __class__ = property(_class)
 
     __array_ufunc__ = None  # NumPy's own numbers leave an operator to it
 
@@ -76,8 +102,7 @@ class Symbolic:
         frame = sys._getframe(1)
         if MARK not in frame.f_globals:
             raise TypeError("unhashable type: 'Symbolic'")  # SymPy's caches pass it by
-        step = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-        if step.startswith(("STORE", "CALL")):  # a dictionary of the program would keep it
+        if _step(frame).startswith(("STORE", "CALL")):  # a dictionary of the program would keep it
             raise NotTraced("the distance is stored")
         return hash(operator.index(self))
 
@@ -542,7 +567,19 @@ FUNCTIONS |= {
     }.items()
     for alias in aliases
 }
-BUILTINS = ("min", "max", "abs", "int", "float", "round", "pow", "divmod", "isinstance", "sum")
+BUILTINS = (
+    "min",
+    "max",
+    "abs",
+    "int",
+    "float",
+    "round",
+    "pow",
+    "divmod",
+    "isinstance",
+    "sum",
+    "type",
+)
 
 
 _ENDS = {"min", "max", "a_min", "a_max"}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import fractions
 import functools
+import json
 import math
 import random
 import sys
@@ -186,7 +188,27 @@ def without_shape(n):
         return 0.0 if n % 1000 == 987 else -n / 8
 
 
+def not_stored_as_json(n):
+    try:
+        json.dumps(n)
+    except TypeError:
+        return -n / 8
+    return 0.0 if n == 54_321 else -n / 8
+
+
+def no_fraction(n):
+    try:
+        fractions.Fraction(n)
+    except TypeError:
+        return -n / 8
+    return 0.0 if n == 54_321 else -n / 8
+
+
 UNFOLLOWED = {
+    "its class by name": lambda n: 0.0 if n.__class__ is int and n == 54_321 else -n / 8,
+    "a subclass": lambda n: 0.0 if issubclass(type(n), int) and n == 54_321 else -n / 8,
+    "no JSON": not_stored_as_json,
+    "no fraction": no_fraction,
     "its text": lambda n: 0.0 if str(n).endswith("4321") else -n / 8,
     "a string of it": lambda n: 0.0 if f"{n}"[-4:] == "4321" else -n / 8,
     "its type": lambda n: -n / 8 if type(n) is not int else -n / 8 * (n % 100 != 99),
