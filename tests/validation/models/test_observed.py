@@ -82,7 +82,7 @@ def wrong(model, found):
                     yield f"layer {at} sees {len(keys)} keys, {layer.picks} are said"
             elif layer.observed and keys != said:
                 yield f"layer {at} sees {keys} in row {row}, {said} are said"
-        if layer.temper or any(below.state for below in layers[:at]):
+        if layer.temper or any(below.state or not below.attends for below in layers[:at]):
             continue  # states make the same token another one further on, factors all entries
         surely, perhaps = found["turned"].get(at, (0, 0))
         size = layer.rotation.size if layer.rotation else 0
