@@ -44,7 +44,8 @@ def _class(_: object) -> type:
     if MARK in frame.f_globals:  # an operator between it and a tensor asks too
         known = _step(frame).startswith(("BINARY", "COMPARE"))
     else:
-        known = str(frame.f_globals.get("__name__")).partition(".")[0] in _READERS
+        home = str(frame.f_globals.get("__name__")).partition(".")[0]
+        known = home in _READERS or (home, frame.f_code.co_name) in _OPERATORS
     if not known:
         raise NotTraced("the class of the distance")
     return Symbolic
@@ -56,6 +57,8 @@ def _step(frame: types.FrameType) -> str:
 
 
 _READERS = {"farfield", "sympy", *LIBRARIES}
+_OPERATORS = {("fractions", "forward"), ("fractions", "reverse")}
+"""Of fractions, which leave an operator to what they do not know; their constructor raises."""
 
 
 class Symbolic:
