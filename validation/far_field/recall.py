@@ -207,8 +207,7 @@ def distances(
     ([896, 1664, 3584, 6656, 10240, 14208], [96, 160, 224, 384, 624, 880])
     """
     part, found = part or part_of(block), list[int]()
-    near = bands(trained, length)
-    for band, share in zip(near, (2, 3, 3)[-len(near) :], strict=True):
+    for band, share in zip(reversed(bands(trained, length)), (3, 3, 2), strict=False):
         low, high = max(band.low, block), min(band.high, length - part)
         count = min(round(most * share / 8), (high - low) // part)
         steps = (((2 * k + 1) * (high - low), 2 * count * part) for k in range(count))
