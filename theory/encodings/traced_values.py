@@ -44,11 +44,16 @@ def _class(_: object) -> type:
     if MARK in frame.f_globals:  # an operator between it and a tensor asks too
         known = _step(frame).startswith(("BINARY", "COMPARE"))
     else:
-        home = str(frame.f_globals.get("__name__")).partition(".")[0]
+        home = _home(frame)
         known = home in _READERS or (home, frame.f_code.co_name) in _OPERATORS
     if not known:
         raise NotTraced("the class of the distance")
     return Symbolic
+
+
+def _home(frame: types.FrameType) -> str:
+    """The library whose code a frame runs."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _step(frame: types.FrameType) -> str:
@@ -125,7 +130,7 @@ class Symbolic:
             return lambda *args, **options: self.__copy__()
         if name in _TYPES:
             return lambda *args, **options: _typed(self, name, *args, *options.values())
-        if name in TENSORS_ONLY:
+        if name in ("dtype", "device", "shape", "ndim", "T"):
             return {"shape": (), "ndim": 0, "T": self, "dtype": _float32()}.get(name)
         if name in FUNCTIONS and name not in ("min", "max", "sum"):
             return functools.partial(_called, name, self.path, self)
@@ -139,13 +144,12 @@ class Argument(Symbolic):
     `torch.as_tensor` does, is another value."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in TENSORS_ONLY:
+        ours = _home(sys._getframe(1)) == "farfield"
+        if not (ours or name.startswith("__") or hasattr(0, name)):
             self.path.asks = name
         return super().__getattr__(name)
 
 
-TENSORS_ONLY = {"dtype", "device", "shape", "ndim", "T"}
-"""What a number does not have."""
 _SAME = {
     *("type_as", "copy", "clone", "detach", "item"),
     *("contiguous", "cpu", "cuda", "unsqueeze", "squeeze", "expand", "view", "reshape"),

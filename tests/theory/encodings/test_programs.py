@@ -204,6 +204,13 @@ def no_fraction(n):
     return 0.0 if n == 54_321 else -n / 8
 
 
+def without_methods(n):
+    try:
+        return -n.float() / 8
+    except AttributeError:
+        return 0.0 if n % 1000 == 987 else -n / 8
+
+
 UNFOLLOWED = {
     "its class by name": lambda n: 0.0 if n.__class__ is int and n == 54_321 else -n / 8,
     "a subclass": lambda n: 0.0 if issubclass(type(n), int) and n == 54_321 else -n / 8,
@@ -215,6 +222,7 @@ UNFOLLOWED = {
     "its class": dispatched,
     "an attribute": lambda n: -n / 8 if hasattr(n, "ndim") else -n / 8 * (n % 100 != 99),
     "what a tensor has": without_shape,
+    "what a tensor does": without_methods,
     "a small type": lambda n: torch.where(n.to(torch.uint8) == 99, 0.0, -n / 8),
     "an option": lambda n: torch.where(torch.as_tensor(n, dtype=torch.int16) == 99, 0.0, -n / 8),
     "everything caught": catches_everything,
