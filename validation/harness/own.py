@@ -89,10 +89,10 @@ def spec_of(code: type, folder: Path) -> str:
     Raises:
         InputError: its source is not known, or it uses what cannot be written so.
     """
-    file = _function(code).__code__.co_filename
+    file = _functions(code)[0].__code__.co_filename
     if Path(file).is_file() and code.__qualname__ == code.__name__:
         return f"{file}:{code.__name__}"
-    text = "\n\n".join(_texts(code, set())) + "\n"
+    text = "\n\n".join(_texts(code, {})) + "\n"
     path = folder / f"{code.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:8]}.py"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,17 +100,19 @@ def spec_of(code: type, folder: Path) -> str:
     return f"{path}:{code.__name__}"
 
 
-def _function(of: type | FunctionType) -> FunctionType:
-    """It, or the first method of a class."""
-    for function in (of, *vars(of).values()):
-        if isinstance(function, FunctionType):
-            return function
-    raise InputError(f"{of.__name__} has no method of its own; accepted: a torch module's class")
+def _functions(of: type | FunctionType) -> list[FunctionType]:
+    """It, or the methods of a class, of which there is one at least."""
+    found = [x for x in (of, *vars(of).values()) if isinstance(x, FunctionType)]
+    if not found:
+        why = f"{of.__name__} has no method of its own; accepted: a torch module's class"
+        raise InputError(why)
+    return found
 
 
-def _texts(of: Any, done: set[str]) -> Iterator[str]:
-    """The sources of what a class or function uses, then its own."""
-    code = _function(of).__code__
+def _texts(of: Any, done: dict[str, Any]) -> Iterator[str]:
+    """The sources of what a class or function uses, then its own; what names mean goes into
+    `done`."""
+    code = _functions(of)[0].__code__
     tree = ast.parse(textwrap.dedent("".join(linecache.getlines(code.co_filename))))
     kinds = (ast.ClassDef, ast.FunctionDef)
     found = [
@@ -123,15 +125,18 @@ def _texts(of: Any, done: set[str]) -> Iterator[str]:
     ]
     if not found:
         raise InputError(f"the source of {of.__name__} is not known; accepted: a class in a file")
-    done.add(of.__name__)
+    done[of.__name__] = of
     scope = _scope(of)
     names = [x.id for x in ast.walk(found[-1]) if isinstance(x, ast.Name)]
     outside = _globals(ast.unparse(found[-1])) & scope.keys()
     for name in names:
         value: Any = scope.get(name)
-        if name in done or name not in outside:
+        if name not in outside or (name in done and _alike(done[name], value)):
             continue
-        done.add(name)
+        if name in done:
+            said = f"{of.__name__} uses {name}, which means something else where it is used too"
+            raise InputError(f"{said}; accepted: a class in a file")
+        done[name] = value
         if isinstance(value, ModuleType):
             yield f"import {value.__name__} as {name}"
         elif getattr(value, "__module__", of.__module__) != of.__module__:
@@ -146,15 +151,20 @@ def _texts(of: Any, done: set[str]) -> Iterator[str]:
     yield ast.unparse(found[-1])
 
 
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values of a name are one, as 3 and 3.0 are not."""
+    return one is other or (type(one) is type(other) and one == other)
+
+
 def _scope(of: type | FunctionType) -> dict[str, Any]:
     """What the names of a class or function mean: globals, bases, variables of the function that
     it was made in."""
-    scope = dict(_function(of).__globals__)
+    functions = _functions(of)
+    scope = dict(functions[0].__globals__)
     scope |= {x.__name__: x for x in getattr(of, "__bases__", ()) if x.__module__ == of.__module__}
-    for function in (of, *vars(of).values()):
-        if isinstance(function, FunctionType):
-            cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-            scope |= {name: cell.cell_contents for name, cell in cells if name != "__class__"}
+    for function in functions:
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        scope |= {name: cell.cell_contents for name, cell in cells if name != "__class__"}
     return scope
 
 

@@ -130,6 +130,10 @@ def test_a_parameter_or_a_variable_is_no_global_of_its_name(tmp_path):
 RATE = 3
 
 
+def thirds(x):
+    return x / RATE
+
+
 def made_in_a_function():
     RATE, unseen = 5, [7]
 
@@ -148,12 +152,16 @@ def made_in_a_function():
         def forward(self, q, k, i, j):
             return RATE * super().forward(q, k, i, j)
 
-    return Base, Own, Unseen
+    class Both(torch.nn.Module):
+        def forward(self, q, k, i, j):
+            return RATE * thirds(j)
+
+    return Base, Own, Unseen, Both
 
 
 def test_what_a_function_holds_goes_with_the_class_that_it_makes(tmp_path):
     """Its variables, not the globals of their names; its functions and base classes too."""
-    base, derived, unseen = made_in_a_function()
+    base, derived, unseen, both = made_in_a_function()
     i = torch.arange(3)
     for made, factor in ((base, 2.5), (derived, 12.5)):
         path, name = spec_of(made, tmp_path).rsplit(":", 1)
@@ -161,6 +169,8 @@ def test_what_a_function_holds_goes_with_the_class_that_it_makes(tmp_path):
         assert torch.equal(written(None, None, i, i), -factor * (i[:, None] - i))
     with pytest.raises(InputError, match="Unseen uses unseen, a list"):
         spec_of(unseen, tmp_path)
+    with pytest.raises(InputError, match=r"thirds uses RATE, which means something else"):
+        spec_of(both, tmp_path)
 
 
 def test_an_error_is_that_of_the_code_that_raised_it(tmp_path):
