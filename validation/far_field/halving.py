@@ -99,8 +99,8 @@ def reading_plan(
     before = probes * work.of(subject.length, subject.length**2 / 2) if measure else 0.0
 
     def lasts(rows: int, first: int) -> float:
-        each = _MORE * one * (first + ROUNDS - 1) + ROUNDS * base
-        return before + each * rows / ROUNDS + 2 * (rows - 1) * ends
+        each = (_MORE * one + ends) * (first + ROUNDS - 1) + (base + ends) * ROUNDS
+        return before + each * rows / ROUNDS - ends * (first + 1)  # the first row has one end
 
     if measure and subject.turns():
         plans = itertools.product((12, 9, 6, 3), range(WIDE, FEW - 1, -1))

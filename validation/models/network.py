@@ -358,7 +358,7 @@ def with_ends(
     mixed = [whole(network, layer, q[:, :, :row], k[:, :, :row], v[:, :, :row], places)]
     for begin, stop in itertools.pairwise([*back, len(positions)]):
         before = int(torch.searchsorted(places, positions[begin]))
-        seen = torch.tensor([*range(before), *range(begin, stop)])
+        seen = torch.cat([torch.arange(before), torch.arange(begin, stop)])
         own_q, own_k, own_v = (x.index_select(2, seen.to(x.device)) for x in (q, k, v))
         mixed.append(whole(network, layer, own_q, own_k, own_v, positions[seen], before))
     return torch.cat(mixed, 2)

@@ -188,8 +188,9 @@ def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
 
 
 def test_further_ends_are_counted_where_there_is_room_for_them():
-    """Of 768 tokens that see a row of 4,096; every row but the first has two, under the setting and
-    for the cut text. So many minutes, and no fewer, are enough for six rows."""
+    """Of 768 tokens that see a row of 4,096; every row but the first has one, under each setting
+    that is read and for the cut text: of six rows one in the first round with three settings, four
+    with the best. So many minutes, and no fewer, are enough for six rows."""
     work, few = Work(1000, 32, 2, 32, 1e-9), Settings(groups=2, rows=4, last=4)
     further = cost.further(work, 512, 4096)
     assert further == pytest.approx(1e-9 * (2000 * 768 + 128 * 768 * 4096))
@@ -198,7 +199,7 @@ def test_further_ends_are_counted_where_there_is_room_for_them():
     outline = SimpleNamespace(trained=2048)
     subject = SimpleNamespace(turns=lambda: True, outline=outline, **how)
     one, cut = real(work, Repair(), 4096), real(work, Repair(cut=2048), 4096)
-    time = 2 * (1.1 * 5 * one + 3 * cut) + 2 * 5 * further
+    time = 2 * (1.1 * 5 * one + 3 * cut) + (1 * 4 + 4 * 2) * further
     for minutes, rows in ((1.0001 * time / 60, 6), (0.9999 * time / 60, 3)):
         assert reading_plan(subject, 4096, work, True, False, minutes, 0).rows == rows
 
