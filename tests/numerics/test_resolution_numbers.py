@@ -119,6 +119,13 @@ def test_a_power_and_a_window_in_closed_form():
     assert window.value == pytest.approx(1 / 64, rel=1e-12)
 
 
+@pytest.mark.parametrize("f", ["-n/8", [0.0, -0.5, -1.0, -1.5, -2.0]], ids=["bias", "scores"])
+@pytest.mark.parametrize("mask", [None, "window 2", "bca 2"])
+def test_the_mask_is_told_in_the_words_that_are_read(f, mask):
+    found = attention_resolution(f, mask=mask)
+    assert found.mask == (mask or "none") and ("mask: " in str(found)) is (mask is not None)
+
+
 def test_a_row_of_a_billion_tokens_is_certified():
     r = attention_resolution("-2*log(1+n)", 10**9)
     assert r.label == "certified" and r.enclosure[1] - r.enclosure[0] < 1e-15

@@ -160,6 +160,15 @@ def test_the_plan_reads_what_is_cheaper(rotary, words, tmp_path, monkeypatch):
         farfield.mend(rotary, words, to=TO, minutes=0, **how)
 
 
+def test_numbers_of_rows_with_other_ends_are_not_taken_up(rotary, words, tmp_path, monkeypatch):
+    """What was written down of fewer needles a row is not read for more of them."""
+    how = {"length": 32, "settings": Settings(groups=2, rows=4, last=4), "quick": True}
+    for ends, books in ((2, 1), (2, 1), (3, 2)):
+        monkeypatch.setattr("farfield.validation.far_field.mend.ENDS", ends)
+        farfield.mend(rotary, words, to=TO, folder=tmp_path, **how)
+        assert len([*tmp_path.iterdir()]) == books
+
+
 def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
     few = Settings(groups=2, rows=4, last=4)
     how = {"text": np.zeros(10**6), "length": 32, "settings": few, "groups": (0, 0), "source": "t"}
