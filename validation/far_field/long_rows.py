@@ -29,14 +29,8 @@ import torch
 from torch import Tensor
 
 from farfield.validation.models.content_bias import Content
-from farfield.validation.models.network import (
-    Keep,
-    Network,
-    joined,
-    nats,
-    sides,
-    whole,
-)
+from farfield.validation.models.joined_attention import joined
+from farfield.validation.models.network import Keep, Network, nats, sides, whole
 
 NOTHING = torch.zeros(1, 1, 1, 1)
 LOGITS = 1 << 17  # of a head, at a time
