@@ -1,4 +1,4 @@
-"""The printed tables of the papers, each row beside what farfield computes of its encoding.
+"""Printed tables of perplexities beside verdicts and leaks; whether a printed row extrapolates.
 
 Of a printed row of perplexities it is computed whether it extrapolates in the sense of
 Definition 0.1 of [Q], one-sided, at a tolerance of 5 %; of its encoding the verdict on the

@@ -1,4 +1,4 @@
-"""Intervals for text that nobody has read: split conformal, by the size of the forecast.
+"""Intervals: of a mean over rows; split conformal ones for text that nobody has read.
 
 A score is `(measured - said) / (UNIT + |said|)`: the log ratio is forecast on some rows of a text,
 and measured on others. Of `n` scores, the interval of a new model is

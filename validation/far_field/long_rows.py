@@ -1,4 +1,4 @@
-"""Rows of `N` tokens from rows of `T`: the far field of a network.
+"""Rows of `N` tokens from rows of `T`, stage by stage: far keys are drawn, each stands for many.
 
 A group is `R` rows of `T` tokens that follow each other in a text; the first represents the start
 of the text. Stage `s` represents the positions `E[s-1] .. E[s] - 1`, with `E[0] = T`: its rows are

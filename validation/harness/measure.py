@@ -1,4 +1,4 @@
-"""What a model does: perplexity by length, receptive fields, answers to a task.
+"""Measurements of a `LanguageModel`: losses, perplexities, attention and gradient fields, recall.
 
 *Perplexity* has three protocols, each on the same targets at every length. *Non-overlapping*: a
 text is cut into segments of the length, and every token of a segment is predicted [S]. *Last

@@ -1,4 +1,4 @@
-"""A trained model as the far field needs it: its queries and keys at positions of one's own choice.
+"""What the far field asks of a network: queries and keys at any positions; the harness's answers.
 
 The far field asks for what a forward pass hides: the queries, keys and values of each layer before
 positions enter, and what positions do to them. A layer attends by:

@@ -1,4 +1,4 @@
-"""The numbers that the three papers print, as data: one CSV file a table, and its loader.
+"""The numbers that the papers print, as data: one CSV file a table; the encoding of a printed row.
 
 [Q] Qin et al. 2024, [S] Sun et al. 2023, [C] Chi et al. 2023. Values keep the printed digits, so
 that half a unit of the last place is their uncertainty. Names are the printed ones, except
