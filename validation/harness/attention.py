@@ -1,4 +1,4 @@
-"""Causal softmax attention with a bias of the logits: a specification, a CPU path, a GPU path.
+"""Causal softmax attention with a bias: float64 specification, chunks on a CPU, FlexAttention.
 
 All three compute, for queries at positions `i` and keys at positions `j`,
 

@@ -36,7 +36,7 @@ from farfield.validation.papers.claim import (
     rise_of,
 )
 from farfield.validation.papers.plain_attention import by_head, decided, of_layer
-from farfield.validation.papers.tables import bias_of, curves, table
+from farfield.validation.papers.tables import curves, printed_encoding, table
 from farfield.validation.papers.trained_models import Missing, Model, models, named, unmasked
 from farfield.validation.papers.words import (
     BY_CHANCE,
@@ -141,7 +141,7 @@ def has_fields(model: Model) -> bool:
     scale=THEIRS,
 )
 def convergent_in_print(tolerance: float) -> Finding:
-    columns = curves(*TABLES, where=lambda cell: of_layer(bias_of(cell)) == "converges")
+    columns = curves(*TABLES, where=lambda cell: of_layer(printed_encoding(cell)) == "converges")
     rise = increases(columns, 512)
     most = max(rise, key=rise.__getitem__)
     because = f"{most}: the series converges, and perplexity grows {1 + rise[most]:.0f}-fold."
