@@ -1,5 +1,4 @@
-"""The gallery: exhibits drawn and written one by one, those without results, and what the papers
-say of them, decided."""
+"""The gallery: exhibits, found by name, drawn and written one by one; those without results."""
 
 from __future__ import annotations
 

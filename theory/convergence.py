@@ -1,4 +1,4 @@
-r"""Does the exp-series of a bias converge?
+r"""Does the exp-series of a bias converge? The question, its answer `Convergence`, its sentences.
 
 For a bias p(n) the exp-series is `sum_n exp(p(n))`. If it converges, full attention is
 approximated by window attention, uniformly in the inputs, as the window grows [Q, Theorem 0.4];

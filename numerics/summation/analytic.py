@@ -1,4 +1,4 @@
-r"""Sums of any exp-series whose bias is analytic near the half-line, or falls fast: no families.
+r"""Sums of biases that are analytic near the half-line: Euler-Maclaurin on a sector, no families.
 
 `Analytic` is Euler-Maclaurin for f = exp(p) on a neighbourhood of the half-line: the integral by
 quadrature (`integral`), the derivatives at N by arithmetic of power series of balls, the remainder

@@ -1,4 +1,4 @@
-"""A bias that is analytic around the half-line, as a formula in s = log n, with bounds there."""
+"""A bias that is analytic around the half-line, in s = log n: its `Sector`, suprema, remainders."""
 
 from __future__ import annotations
 

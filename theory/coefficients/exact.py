@@ -1,4 +1,4 @@
-"""Coefficients of transseries, exact: rationals (`fmpq`) or expressions; plus, times, inverse.
+"""Exact coefficients, `fmpq` or expressions: plus, times, inverse, bounds on size, linear parts.
 
 An expression is a real constant, a polynomial in parameters, or an oscillating quantity, which
 contains the distance `n` or a bounded atom. A coefficient is false where it is the number 0 itself,

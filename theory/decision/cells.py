@@ -1,4 +1,4 @@
-"""Parameters: split their space where the decision turns, decide each cell, state the condition.
+"""Parameters: their space split into cells, values put in, the condition that the cells state.
 
 The engine runs on symbols. Where it needs the sign of an expression in parameters it raises
 `SignNeeded`. The space is split there into `> 0`, `< 0` and `= 0` (solved for a parameter where

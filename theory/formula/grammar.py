@@ -1,4 +1,4 @@
-"""From a user's text to a SymPy expression in `n`, safely: names, their refusals, the parser.
+"""The parser: text to a SymPy expression in `n`, safely; calls, refused names, `i - j` as `n`.
 
 A formula is untrusted text. It is read by the small grammar below, never by `eval` or `sympify`,
 and each node is built so that SymPy cannot hang on it: numbers are bounded before they are

@@ -1,4 +1,4 @@
-"""The record of a function, all its properties in one place, and the walk that takes its rules.
+"""The record of a function, the registry, what a value needs, the walk that takes a record's rules.
 
 See the package's description for what each rule is handed and has to return. A formula is walked
 node by node in an arithmetic that is a parameter. An `Arithmetic` says what a node does with the

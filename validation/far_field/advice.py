@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from farfield.validation.far_field.gap_probe import COST
-
+COST = 0.05
+"""Nats up to which a loss counts as nothing."""
 LEVEL = 0.05
 """Of the sign test, two sides."""
 BUDGET = 0.1

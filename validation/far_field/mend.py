@@ -26,6 +26,7 @@ from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.far_field.advice import (
+    COST,
     Mended,
     advised,
     bands,
@@ -39,7 +40,6 @@ from farfield.validation.far_field.advice import (
     shown_below,
 )
 from farfield.validation.far_field.cost import timed
-from farfield.validation.far_field.gap_probe import COST
 from farfield.validation.far_field.halving import Halving, reading_plan
 from farfield.validation.far_field.model_on_text import (
     QUICK,
