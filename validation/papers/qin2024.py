@@ -35,7 +35,6 @@ from farfield.validation.papers.claim import (
     rise_in_print,
     rise_of,
 )
-from farfield.validation.papers.identities import vanishes
 from farfield.validation.papers.plain_attention import by_head, decided, of_layer
 from farfield.validation.papers.tables import curves, printed_encoding, table
 from farfield.validation.papers.trained_models import Missing, Model, models, named, unmasked
@@ -580,9 +579,9 @@ def outside_less_inside() -> Finding:
     (i, o), (u, w) = sympy.symbols("I O", positive=True), sympy.symbols("u w", real=True)
     full_minus_window, printed = (i * u + o * w) / (i + o) - u, o / (i + o) * (u - w)
     return Finding(
-        vanishes(full_minus_window - printed),
+        sympy.cancel(full_minus_window - printed) == 0,
         {"full minus window": sympy.factor(full_minus_window), "as printed": printed},
-        instead=vanishes(full_minus_window + printed),
+        instead=sympy.cancel(full_minus_window + printed) == 0,
     )
 
 
@@ -650,9 +649,9 @@ def scaled_logits() -> Finding:
     q, k, d = sympy.symbols("q k d", positive=True)
     eq2, eq7, eq17 = q * k / sympy.sqrt(d), q * k / sympy.sqrt(d), q * k
     return Finding(
-        vanishes(eq7 - eq17),
+        eq7 == eq17,
         {"logit of Eq. 7, of Eq. 17": [eq7, eq17], "d = 4, q . k = 1": "exp(1/2) against exp(1)"},
-        instead=vanishes(eq7 - eq2),
+        instead=eq7 == eq2,
     )
 
 
