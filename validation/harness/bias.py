@@ -1,4 +1,4 @@
-"""The biases of a model: fixed, learned, or a module of your own; and the views of kernels.
+"""Biases of a model: fixed tables, learned formulas on torch tensors, a user's modules; kernels.
 
 A bias with fixed parameters is the float64 table of its formula, rounded once. A bias with learned
 parameters is the same formula evaluated on tensors, so that gradients reach the parameters. Layers

@@ -1,4 +1,4 @@
-"""Which change is advised? Needles that are recalled, by distance, and tests between two changes.
+"""How a change scores: its needles by bands of distance, sign tests against another change, order.
 
 Right answers decide. A change is advised over another one on two conditions. A sign test over the
 needles that only one of them recalls prefers it. By the same test, no band within the training
