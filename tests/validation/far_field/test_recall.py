@@ -25,7 +25,7 @@ from farfield.validation.far_field.recall import (
     part_of,
     recalled,
 )
-from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.models.network import TrainedNetwork, nats, scores_at
 from farfield.validation.models.repairs import Repair, Repaired
