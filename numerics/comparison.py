@@ -1,4 +1,4 @@
-r"""Comparing two tails: which is lighter, and from which eps on its receptive field is smaller.
+r"""Comparing tails: which is lighter, from which eps on its field is smaller; blocks of one period.
 
 Let u_j = T_j/B of `a` and v_j = T_j/B of `b`. Then `TRF_a(eps) <= TRF_b(eps)` for every eps up to
 

@@ -1,4 +1,4 @@
-r"""A receptive field of several layers: an approximation, validated by experiment only (ours).
+r"""A receptive field of several layers: kernels convolved; approximate, by experiment only (ours).
 
 One layer with a residual stream spreads influence by the kernel
 

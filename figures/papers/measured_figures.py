@@ -17,7 +17,7 @@ from polars import DataFrame, col, concat
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, NoResults, told
-from farfield.figures.papers.samples import (
+from farfield.figures.papers.measured_samples import (
     MODE,
     command,
     conditions,

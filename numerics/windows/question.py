@@ -1,4 +1,4 @@
-"""The question about a window, and the answer."""
+"""What a window is asked for (width, sinks, bounds of logits), and the answers about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door to SymPy: its functions under the clock of a question (see the room's description)."""
+"""The door to SymPy: its functions under a clock; budgets, deadlines, interrupted threads."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.far_field.advice import NeedleScore, bands
+from farfield.validation.far_field.change_scores import NeedleScore, bands
 
 BLOCK = 512
 """Most tokens of the first and of the last block."""

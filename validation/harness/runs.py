@@ -1,4 +1,4 @@
-"""Runs: trained once, measured once, told as flat rows; and many of them by an engine.
+"""Runs: trained once, measured once, as rows of a folder; many of them by processes, or by Ray.
 
     RUNS/KEY/run.json               what is asked, as it is written
     RUNS/KEY/checkpoint.safetensors while it trains

@@ -1,4 +1,4 @@
-"""Training: AdamW, warm-up and a schedule, clipping, one straight loop.
+"""Training: AdamW, warm-up, clipping, one straight loop; its reports, its logs, its checkpoints.
 
 The rows of step `t` depend on the seed and on `t` alone, so a run goes on from any step. A
 checkpoint is one file that takes the place of the one before: weights, the optimiser's state, and

@@ -1,4 +1,4 @@
-"""A model's configuration, as the library transformers reads it.
+"""A folder's `config.json`, as the library transformers reads it: type, refusals, length, notes.
 
 The library's classes read `config.json`; code of a folder is never run. This module takes
 the training length and the remarks from a configuration. `observed` sees what the model does.

@@ -1,4 +1,4 @@
-"""A GGUF file: its header by the package `gguf`, its weights and tokenizer by transformers.
+"""A GGUF file: its header by the package `gguf`, its tensors one at a time, its tokenizer.
 
 The header gives the same audit, without weights. The mappings of transformers leave scalings of
 rotations and some windows out, so they are no source for an audit. Quantised weights become float32

@@ -1,4 +1,4 @@
-"""[Q] Qin et al., AAAI 2024: its claims (convergence of exp-series, receptive fields)."""
+"""[Q] Qin et al., AAAI 2024: claims on exp-series, conditions, Types 1 and 2, TRF beside ERF."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ from farfield.validation.papers.claim import (
     rise_in_print,
     rise_of,
 )
-from farfield.validation.papers.identities import vanishes
 from farfield.validation.papers.plain_attention import by_head, decided, of_layer
-from farfield.validation.papers.tables import bias_of, curves, table
+from farfield.validation.papers.tables import curves, printed_encoding, table
 from farfield.validation.papers.trained_models import Missing, Model, models, named, unmasked
 from farfield.validation.papers.words import (
     BY_CHANCE,
@@ -142,7 +141,7 @@ def has_fields(model: Model) -> bool:
     scale=THEIRS,
 )
 def convergent_in_print(tolerance: float) -> Finding:
-    columns = curves(*TABLES, where=lambda cell: of_layer(bias_of(cell)) == "converges")
+    columns = curves(*TABLES, where=lambda cell: of_layer(printed_encoding(cell)) == "converges")
     rise = increases(columns, 512)
     most = max(rise, key=rise.__getitem__)
     because = f"{most}: the series converges, and perplexity grows {1 + rise[most]:.0f}-fold."
@@ -580,9 +579,9 @@ def outside_less_inside() -> Finding:
     (i, o), (u, w) = sympy.symbols("I O", positive=True), sympy.symbols("u w", real=True)
     full_minus_window, printed = (i * u + o * w) / (i + o) - u, o / (i + o) * (u - w)
     return Finding(
-        vanishes(full_minus_window - printed),
+        sympy.cancel(full_minus_window - printed) == 0,
         {"full minus window": sympy.factor(full_minus_window), "as printed": printed},
-        instead=vanishes(full_minus_window + printed),
+        instead=sympy.cancel(full_minus_window + printed) == 0,
     )
 
 
@@ -650,9 +649,9 @@ def scaled_logits() -> Finding:
     q, k, d = sympy.symbols("q k d", positive=True)
     eq2, eq7, eq17 = q * k / sympy.sqrt(d), q * k / sympy.sqrt(d), q * k
     return Finding(
-        vanishes(eq7 - eq17),
+        eq7 == eq17,
         {"logit of Eq. 7, of Eq. 17": [eq7, eq17], "d = 4, q . k = 1": "exp(1/2) against exp(1)"},
-        instead=vanishes(eq7 - eq2),
+        instead=eq7 == eq2,
     )
 
 

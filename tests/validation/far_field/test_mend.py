@@ -14,7 +14,7 @@ import farfield
 from farfield.theory.answers.answer import Label, Status
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field import cost
-from farfield.validation.far_field.advice import Mended, NeedleScore
+from farfield.validation.far_field.change_scores import Mended, NeedleScore
 from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.halving import FEW as LEAST
 from farfield.validation.far_field.halving import WIDE, Halving, reading_plan

@@ -6,7 +6,7 @@ import math
 import pytest
 from scipy.stats import binom
 
-from farfield.validation.far_field.advice import (
+from farfield.validation.far_field.change_scores import (
     NeedleScore,
     advised,
     bands,

@@ -1,4 +1,4 @@
-"""Samples of the table of results, as the measured exhibits read them.
+"""Samples of the table of results for the measured exhibits: settings, commands, conditions.
 
 A sample holds the measurements of the models of one label in one setting, one a seed: lines of
 `farfield.validation.results`. Behind the label of an encoding stands what attention saw, if it did

@@ -1,4 +1,4 @@
-"""Which change is advised? Needles that are recalled, by distance, and tests between two changes.
+"""How a change scores: its needles by bands of distance, sign tests against another change, order.
 
 Right answers decide. A change is advised over another one on two conditions. A sign test over the
 needles that only one of them recalls prefers it. By the same test, no band within the training
@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from farfield.validation.far_field.gap_probe import COST
-
+COST = 0.05
+"""Nats up to which a loss counts as nothing."""
 LEVEL = 0.05
 """Of the sign test, two sides."""
 BUDGET = 0.1
