@@ -29,7 +29,6 @@ from farfield.validation.far_field.change_scores import (
     COST,
     Mended,
     advised,
-    bands,
     holds,
     lost,
     paired,
@@ -49,7 +48,7 @@ from farfield.validation.far_field.model_on_text import (
     subject_of,
 )
 from farfield.validation.far_field.readings import ENDS, RowReadings, Way
-from farfield.validation.far_field.recall import needles_of
+from farfield.validation.far_field.recall import bands, needles_of
 from farfield.validation.far_field.rotary import Paste, pastes, settings_of
 from farfield.validation.json_files import Book, writable_folder
 from farfield.validation.models.folder import describe

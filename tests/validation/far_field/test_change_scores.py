@@ -7,14 +7,13 @@ import pytest
 from scipy.stats import binom
 
 from farfield.validation.far_field.change_scores import (
-    NeedleScore,
     advised,
-    bands,
     lost,
     order,
     pairs,
     share,
 )
+from farfield.validation.far_field.recall import NeedleScore, bands
 
 TRAINED, TO = 8192, 16384
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.change_scores import bands
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
     Told,
+    bands,
     distances,
     drawn,
     needle_row,
