@@ -69,7 +69,7 @@ def recompute(
     drawn: Drawing = function(*given, **e.options, **_read(e, settings or {}))
     more = [drawn.caption]
     if known is not None and e.kind == "measured":
-        from farfield.figures.papers.samples import not_learned
+        from farfield.figures.papers.measured_samples import not_learned
 
         more += [OWN_MODELS if e.paper == "farfield" else not_learned(known)]
     if e.paper != "farfield" and drawn.figure is not None and drawn.beside is None:

@@ -27,11 +27,11 @@ from farfield.theory.coefficients.exact import (
     expand,
     is_huge,
     oscillates,
-    symbols,
     to_sympy,
 )
 from farfield.theory.coefficients.signs import BALLS, Context
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import symbols
 
 Bounds = tuple[Expr, Expr]
 

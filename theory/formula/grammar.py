@@ -49,7 +49,16 @@ from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import GREEK, POSITIONS, Reading, positions_of
 from farfield.theory.formula.vocabulary import AMBIGUOUS, CALLED, CONSTANTS, SYNONYMS
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import SPELLINGS, Refused, Spelling, records, register
+from farfield.theory.functions.record import (
+    SPELLINGS,
+    UNDEFINED,
+    Refused,
+    Spelling,
+    kinds,
+    records,
+    register,
+    symbols,
+)
 
 _CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
 _BOUNDS = ("clip", "clamp")
@@ -653,10 +662,10 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
             expr = Parser(conditions.reprinted(text) if printed else text, domains).formula()
     except (Undecided, Unreachable) as why:
         raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
-    if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN, S.ComplexInfinity):
+    if expr in (S.Infinity, S.NegativeInfinity) or not UNDEFINED.isdisjoint(kinds(expr)):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
-    names = sorted(s.name for s in expr.free_symbols if s != n)
-    given = {s.name for s in expr.free_symbols}
+    names = sorted(s.name for s in symbols(expr) if s != n)
+    given = {s.name for s in symbols(expr)}
     if names and variable not in given and not set(names) <= set(domains):
         what = f"{variable}, the distance" if variable == "n" else variable
         mean = f"did you mean {variable} for {names[0]}?"

@@ -1,4 +1,4 @@
-"""[C] Chi et al., ACL 2023: its claims (receptive fields, windows, Sandwich; what explodes)."""
+"""[C] Chi et al., ACL 2023: claims on ALiBi's slopes, windows, empirical fields, Sandwich, T5."""
 
 from __future__ import annotations
 

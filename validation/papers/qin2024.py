@@ -1,4 +1,4 @@
-"""[Q] Qin et al., AAAI 2024: its claims (convergence of exp-series, receptive fields)."""
+"""[Q] Qin et al., AAAI 2024: claims on exp-series, conditions, Types 1 and 2, TRF beside ERF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""[S] Sun et al., ACL 2023: its claims (attention resolution, xPos, blockwise causal attention)."""
+"""[S] Sun et al., ACL 2023: claims on resolution, rotation, xPos (LeX), blockwise attention."""
 
 from __future__ import annotations
 
