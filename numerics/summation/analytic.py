@@ -23,8 +23,8 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.numerics.enclosures.change_of_variable import in_logarithm
 from farfield.numerics.enclosures.compiled import compile_real
-from farfield.numerics.enclosures.logarithm import in_logarithm
 from farfield.numerics.enclosures.tails import (
     TailEnclosure,
     Unproved,

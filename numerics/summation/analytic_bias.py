@@ -10,8 +10,8 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, Symbol
 
+from farfield.numerics.enclosures.change_of_variable import elementary, in_logarithm
 from farfield.numerics.enclosures.compiled import compile_complex, compile_real
-from farfield.numerics.enclosures.logarithm import elementary, in_logarithm
 from farfield.numerics.enclosures.tails import (
     UNIT,
     HalfLine,

@@ -1,4 +1,4 @@
-"""What a window is asked for (width, sinks, bounds of logits), and the answers about it."""
+"""The question about a window: width, sinks, row, bounds; its answers `Window`, `WindowError`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import sympy
 from farfield.numerics.comparison import compare_tails
 from farfield.numerics.depth import layered_receptive_field
 from farfield.numerics.design.solve import design
-from farfield.numerics.enclosures.logarithm import elementary
+from farfield.numerics.enclosures.change_of_variable import elementary
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.price import price_of_distance, reach

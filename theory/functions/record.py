@@ -60,7 +60,7 @@ class Function:
         positive: of a constant that is not proved positive nothing is said.
         elementary: an identity on the real domain, in exp, log, powers, sin, cos, atan and others.
         asymptotic: the same with remainder functions, for enclosures at large arguments.
-        scaled: the form for arguments that are large or small (see `enclosures.logarithm`).
+        scaled: the form for large or small arguments (see `enclosures.change_of_variable`).
         logarithm: the logarithm of a value that is positive, in simpler terms.
         complement: of an odd function that tends to 1, the rest of 1, in other terms.
         branch: what it is where the signs of some quantities are known (`decide`).

@@ -21,7 +21,7 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import plural
-from farfield.validation.far_field.advice import COST
+from farfield.validation.far_field.change_scores import COST
 from farfield.validation.far_field.cost import timed
 from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.long_rows import Sampling

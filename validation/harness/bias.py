@@ -1,4 +1,4 @@
-"""The biases of a model: fixed, learned, or a module of your own; and the views of kernels.
+"""Biases of a model: fixed tables, learned formulas on torch tensors, modules; block masks of them.
 
 A bias with fixed parameters is the float64 table of its formula, rounded once. A bias with learned
 parameters is the same formula evaluated on tensors, so that gradients reach the parameters. Layers
@@ -37,10 +37,9 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import value
 from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, bias_of_pairs, table_score
-from farfield.validation.harness.mechanism import understood
-from farfield.validation.harness.model import DistanceBias, Transformer, adds, reach_of
+from farfield.validation.harness.model import DistanceBias, adds, reach_of
 from farfield.validation.harness.own import Own, whose
-from farfield.validation.harness.settings import ModelSettings, Run
+from farfield.validation.harness.settings import ModelSettings
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
@@ -454,20 +453,6 @@ def modules(model: ModelSettings) -> list[nn.Module | None]:
         else shared.get(id(source))
         for source in sources
     ]
-
-
-def model_of(run: Run, vocabulary: int = 256) -> Transformer:
-    """The model of a run with its initial weights, which the seed alone decides.
-
-    >>> model_of(Run(encoding="kerple_log", layers=2, width=32)).prepare(2)[0].bias.shape
-    torch.Size([8, 2])
-    """
-    settings = understood(run).but(vocabulary=vocabulary)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone
-        model.add_biases(modules(settings))
-        return model
 
 
 # -- the views that kernels of others take --------------------------------------------------------

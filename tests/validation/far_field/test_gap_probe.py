@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.advice import COST
+from farfield.validation.far_field.change_scores import COST
 from farfield.validation.far_field.gap_probe import gap_losses, probe
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import nats, scores_at
