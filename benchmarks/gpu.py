@@ -34,9 +34,8 @@ import numpy as np
 import torch
 from side_by_side import Row, program
 
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import Text
-from farfield.validation.harness.runs import chosen_device, run
+from farfield.validation.harness.runs import chosen_device, model_of, run
 from farfield.validation.harness.settings import Run, settle
 from farfield.validation.harness.train import Process, adamw, backward, batch, scorer
 

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from farfield.validation.harness.attention import flushed
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import Text
 from farfield.validation.harness.measure import token_losses
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.harness.train import Process, adamw, backward, batch, scorer
 

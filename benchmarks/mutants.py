@@ -2,26 +2,23 @@
 
     python benchmarks/mutants.py validation/harness --count 100 --seed 1
 
-A bug is a comparison with another border, a constant one off, a branch taken away, an argument left
-out, two arguments in each other's place, the other operator. A room is a folder or a file. The
-module's examples run first, then the test files that name what it defines, then those of the room,
-until one fails or the time is over. Each bug is printed with its place and the test file that finds
-it; `mutants.toml` lists bugs that change nothing, each with the reason; the order of what `min` and
-`max` compare, and `strict`, which watches what is so, are left as they are. mutmut and cosmic-ray
-do not serve here: both take the module's name from its path, or mutate files in place, and neither
-leaves arguments out.
+`bugs.py` says what a bug is. A room is a folder or a file. Each test file runs once without a bug,
+under coverage.py. For a bug the tests that run its line are run: first the module's examples, then
+those of the test files that name what it defines, then those of the room. If none fails, the same
+files run whole, for a value may be kept from one test to the next. Each bug is printed with its
+place and the test file that finds it. mutmut and cosmic-ray do not serve here: both take the
+module's name from its path, or mutate files in place, and neither leaves arguments out.
 """
 
 from __future__ import annotations
 
-import ast
 import collections
 import functools
 import itertools
 import math
 import multiprocessing
 import os
-import random
+import pickle
 import re
 import resource
 import shutil
@@ -29,120 +26,17 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bugs import ROOT, drawn
 from side_by_side import Row, program
 
-ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("figures", "numerics", "theory", "validation")  # beside `interface`, which is the package
 WAIT = 20  # times the limit, on a machine with other work
 HEAVY = ("flint", "hypothesis", "matplotlib.figure", "numpy", "scipy.special", "sympy", "torch")
-OTHER: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Add,
-    ast.Mod: ast.FloorDiv,
-    ast.Pow: ast.Mult,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-}
 TEXT = functools.cache(Path.read_text)
-NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum"}
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A bug: the text between two offsets of a file, and what takes its place."""
-
-    file: str
-    line: int
-    start: int
-    end: int
-    was: str
-    now: str
-
-
-def parts(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes whose value a program sees: no annotation, decorator, assertion or message, and
-    nothing that a checker of types alone reads."""
-    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-        return
-    yield node
-    for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list") or isinstance(node, ast.Assert):
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            strict = isinstance(child, ast.keyword) and child.arg == "strict"
-            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr) and not strict:
-                yield from parts(child)
-
-
-def replaced(node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in place of a node."""
-    match node:
-        case ast.Compare(left, [op], [right]) if type(op) in OTHER:
-            yield ast.Compare(left, [OTHER[type(op)]()], [right])
-        case ast.BinOp(left, op, right) if type(op) in OTHER:
-            yield ast.BinOp(left, OTHER[type(op)](), right)
-        case ast.BoolOp(op, values):
-            yield ast.BoolOp(OTHER[type(op)](), values)
-            yield from (ast.BoolOp(op, values[:k] + values[k + 1 :]) for k in range(len(values)))
-        case ast.Constant(bool() as value):
-            yield ast.Constant(not value)
-        case ast.Constant(int() as value):
-            yield ast.Constant(value + 1)
-        case ast.Constant(float() as value):
-            yield ast.Constant(value * 1.5 + (value == 0))
-        case ast.UnaryOp(ast.Not() | ast.USub(), operand):
-            yield operand
-        case ast.IfExp(_, yes, no):
-            yield from (yes, no)
-        case ast.Slice(low, high, step) if high is not None:
-            yield ast.Slice(low, ast.BinOp(high, ast.Add(), ast.Constant(1)), step)
-        case ast.Name(str() as name, context) if name in NAMES:
-            yield ast.Name(NAMES[name], context)
-        case ast.Call(f, given, named):
-            for k in (k for k in range(len(named)) if named[k].arg != "strict"):
-                yield ast.Call(f, given, named[:k] + named[k + 1 :])
-            same = isinstance(f, ast.Name) and f.id in ("min", "max") and not named
-            if len(given) > 1 and not any(isinstance(x, ast.Starred) for x in given[:2]) | same:
-                yield ast.Call(f, [given[1], given[0], *given[2:]], named)
-            if len(named) > 1 and named[0].arg and named[1].arg:
-                values = [named[1].value, named[0].value, *(each.value for each in named[2:])]
-                other = [ast.keyword(k.arg, value) for k, value in zip(named, values, strict=True)]
-                yield ast.Call(f, given, other)
-
-
-def mutants(file: str) -> Iterator[Mutant]:
-    """All bugs of a file."""
-    source = (ROOT / file).read_bytes()
-    starts = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
-    for node in parts(ast.parse(source)):
-        truths = (True, False) if isinstance(node, (ast.If, ast.While)) else ()
-        choices = [(node.test, ast.Constant(truth)) for truth in truths]
-        for old, new in [*choices, *((node, new) for new in replaced(node))]:
-            if ast.dump(old) == ast.dump(new):  # two arguments that are alike
-                continue
-            start = starts[old.lineno - 1] + old.col_offset
-            end = starts[old.end_lineno - 1] + old.end_col_offset
-            now = ast.unparse(ast.fix_missing_locations(new))
-            now = now if isinstance(new, (ast.Slice, ast.Constant)) else f"({now})"
-            yield Mutant(file, old.lineno, start, end, source[start:end].decode(), now)
 
 
 def copy(folder: Path) -> None:
@@ -175,8 +69,29 @@ def tests_of(file: str, room: str) -> list[str]:
     return [str(examples), *(str(p.relative_to(ROOT)) for p in kept)]
 
 
-def _run(folder: Path, test: str, limit_s: int) -> None:
-    """A test file in the copy, in a process of its own; its exit code is that of pytest."""
+class Lines:
+    """A plugin of pytest: the tests that run each line of a room, "" for what the import runs."""
+
+    def __init__(self, room: Path) -> None:
+        import coverage
+
+        self.files = [room] if room.suffix else [*room.rglob("*.py")]
+        self.coverage = coverage.Coverage(data_file=None, include=[*map(str, self.files)])
+        self.coverage.start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.coverage.switch_context(nodeid)
+
+    def save(self, path: Path) -> None:
+        self.coverage.stop()
+        data = self.coverage.get_data()
+        found = {str(file): data.contexts_by_lineno(str(file)) for file in self.files}
+        path.write_bytes(pickle.dumps(found))
+
+
+def _run(folder: Path, tests: list[str], limit_s: int, room: str) -> None:
+    """Tests in the copy, in a process of its own, whose exit code is that of pytest; with a room,
+    what they run of it."""
     import pytest
 
     spent, sys.dont_write_bytecode = math.ceil(time.process_time()), True
@@ -188,19 +103,49 @@ def _run(folder: Path, test: str, limit_s: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--doctest-modules", test]))
+    lines = [Lines(folder / room)] if room else []
+    command = ["-x", "-q", "-p", "no:cacheprovider", "--doctest-modules", *tests]
+    code = pytest.main(command, plugins=lines)
+    if code == pytest.ExitCode.USAGE_ERROR:  # the file cannot be read, or its test has another name
+        code = pytest.main([*command[:5], *{test.partition("::")[0] for test in tests}])
+    for each in lines:
+        each.save(folder / "lines")
+    os._exit(code)
 
 
-def fails(folder: Path, test: str, limit_s: int) -> tuple[bool | None, float]:
-    """Whether a test file fails, None where the time is over before; and its seconds."""
+def fails(
+    folder: Path, tests: list[str], limit_s: int, room: str = ""
+) -> tuple[bool | None, float]:
+    """Whether a test fails, None where the time is over before; and the seconds of them all."""
     before = sum(os.times()[2:4])
-    process = multiprocessing.get_context("fork").Process(target=_run, args=(folder, test, limit_s))
+    arguments = (folder, tests, limit_s, room)
+    process = multiprocessing.get_context("fork").Process(target=_run, args=arguments)
     process.start()
     process.join(WAIT * limit_s)
     process.kill()
     process.join()
     seconds, code = sum(os.times()[2:4]) - before, process.exitcode or 0
     return (None if code < 0 else code not in (0, 5)), seconds  # 5: all its tests are slow
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A test file that has run without a bug: its seconds, and the tests that run each line."""
+
+    seconds: float
+    tests: dict[str, dict[int, list[str]]]
+
+    def of(self, file: Path, lines: range) -> list[str]:
+        """The tests that run a line of some."""
+        found = self.tests.get(str(file), {})
+        return sorted({test for line in lines for test in found.get(line, ())})
+
+
+def clean(folder: Path, test: str, room: str, limit_s: int) -> Clean:
+    """A test file without a bug; one that fails, or does not end, runs no line."""
+    failed, seconds = fails(folder, [test], 4 * limit_s, room)
+    found = pickle.loads((folder / "lines").read_bytes()) if failed is False else {}
+    return Clean(seconds, found)
 
 
 def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> Iterator[Row]:
@@ -211,37 +156,36 @@ def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> It
         count: of bugs that are drawn.
         seed: of the draw.
         limit_s: seconds of processor time for the tests of one bug; a bug that is not found until
-            then survives. A test file that ends within a third of them without the bug, and not
-            with it, finds it.
+            then survives. Tests that do not end within them, though their whole file takes less
+            than a third without the bug, find it.
     """
-    known = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["equivalent"]
-    same = {(each["file"], each["was"], each["now"]) for each in known}
-    files = [ROOT / room] if room.endswith(".py") else sorted((ROOT / room).rglob("*.py"))
-    bugs = [m for f in files for m in mutants(str(f.relative_to(ROOT)))]
-    bugs = [m for m in bugs if (m.file, m.was, m.now) not in same and m.was != m.now]
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     [*map(__import__, HEAVY)]
     killed = 0
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+        folder = Path(temporary).resolve()
         copy(folder)
-        clean = functools.cache(lambda test: fails(folder, test, limit_s))
-        for mutant in random.Random(seed).sample(bugs, min(count, len(bugs))):
-            path, left, by = folder / mutant.file, float(limit_s), ""
+        ran = functools.cache(lambda test: clean(folder, test, room, limit_s))
+        bugs = drawn(room, count, seed)
+        for mutant in bugs:
+            by, left = "", float(limit_s)
+            path, nearest = folder / mutant.file, tests_of(mutant.file, room)
             source = path.read_bytes()
             bug = source[: mutant.start] + mutant.now.encode() + source[mutant.end :]
-            for test in tests_of(mutant.file, room):
-                if not by and left > 0:
+            for whole, test in itertools.product((False, True), nearest):
+                tests = [] if by or left <= 0 else ran(test).of(path, mutant.lines)
+                tests = [test] if tests and (whole or "" in tests) else tests
+                if tests:
                     path.write_bytes(bug)
-                    failed, seconds = fails(folder, test, math.ceil(left))
+                    failed, seconds = fails(folder, tests, math.ceil(left))
                     path.write_bytes(source)
                     left -= seconds
-                    if failed is not False and clean(test)[0] is False:  # not one that fails anyway
-                        by = test if failed or 3 * clean(test)[1] < seconds else ""
+                    over = failed is None and 3 * ran(test).seconds < seconds
+                    by = test if failed or over else ""
             killed += bool(by)
-            place = f"{mutant.file}:{mutant.line}: {mutant.was}  ->  {mutant.now}"
+            place = f"{mutant.file}:{mutant.lines[0]}: {mutant.was}  ->  {mutant.now}"
             yield {"found by": by or "nothing", "bug": place}
-    yield {"found by": f"{killed} of {min(count, len(bugs))}", "bug": f"{room}, seed {seed}"}
+    yield {"found by": f"{killed} of {len(bugs)}", "bug": f"{room}, seed {seed}"}
 
 
 if __name__ == "__main__":

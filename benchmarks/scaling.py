@@ -22,9 +22,8 @@ import numpy as np
 import torch
 from side_by_side import Row, fresh, program, timed
 
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import Text
-from farfield.validation.harness.runs import local, sweep
+from farfield.validation.harness.runs import local, model_of, sweep
 from farfield.validation.harness.settings import Run, settle
 from farfield.validation.harness.train import train
 from farfield.validation.progress import silent

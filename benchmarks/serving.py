@@ -26,8 +26,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import attention
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.model import Layer, Prepared, Transformer
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import settle
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)

@@ -34,8 +34,8 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.validation.harness.attention import _of_pairs, block_mask
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.model import Prepared
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 
 SHARED = 232_448  # bytes of a block of an H100

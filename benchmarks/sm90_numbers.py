@@ -41,8 +41,8 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.validation.harness.attention import _of_pairs, block_mask, materialised
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.model import Layer, Prepared, Transformer
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 
 ALLOWED = {torch.float32: 32, torch.bfloat16: 4}

@@ -1,5 +1,4 @@
-"""Answers as pages: a study, an audit, an entry of the atlas, each the blocks of its answers in
-order, drawings beside the words.
+"""Answers as pages: a study, an audit, an entry of the atlas; drawings beside the words.
 
 What draws priors is imported where it draws: the page of an audit takes half of the time without.
 """

@@ -1,4 +1,4 @@
-"""A drawn exhibit: a figure or a table of a paper, with the data it shows and what it says of them.
+"""A drawn exhibit of a paper: its `Data`, its caption, its files, its lines in words for the blind.
 
 Drawing an exhibit returns a `Drawing`, whose data are written as CSV beside the figure. An exhibit
 that shows measurements and has no results cannot be drawn: it names the command that makes them.

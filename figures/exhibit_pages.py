@@ -1,5 +1,4 @@
-"""The pages of the figures and tables: one each, with the sentences of its paper, and an index to
-look over."""
+"""Pages of the papers' figures and tables, with the sentences on each; an index to look over."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The gallery: exhibits drawn and written one by one, those without results, and what the papers
-say of them, decided."""
+"""The gallery: exhibits, found by name, drawn and written one by one; those without results."""
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ def recompute(
     drawn: Drawing = function(*given, **e.options, **_read(e, settings or {}))
     more = [drawn.caption]
     if known is not None and e.kind == "measured":
-        from farfield.figures.papers.samples import not_learned
+        from farfield.figures.papers.measured_samples import not_learned
 
         more += [OWN_MODELS if e.paper == "farfield" else not_learned(known)]
     if e.paper != "farfield" and drawn.figure is not None and drawn.beside is None:

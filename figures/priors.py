@@ -1,5 +1,4 @@
-"""The prior of a bias, drawn: the weight of each distance against the critical one, and the share
-of the attention that the nearest tokens keep as the text grows."""
+"""The prior of a bias, drawn: weights beside the critical one, the share of the nearest tokens."""
 
 from __future__ import annotations
 

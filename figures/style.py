@@ -1,4 +1,4 @@
-"""House style: one look for every figure, the same bytes for the same data.
+"""House style: colours, marks, ticks, labels, SVG; the same bytes for the same data.
 
 A line has a colour of its own, and the mark of its points shows the verdict on its series. Green
 and orange areas and words show a verdict too. Each line has its name beside it. Text stays text.

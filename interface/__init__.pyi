@@ -66,8 +66,8 @@ from .validation.far_field.apply import apply as apply
 from .validation.far_field.blame import blame as blame
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import foresee as foresee
-from .validation.far_field.foresee import gap_probe as gap_probe
 from .validation.far_field.gap_probe import GapProbe as GapProbe
+from .validation.far_field.gap_probe import gap_probe as gap_probe
 from .validation.far_field.mend import Mending as Mending
 from .validation.far_field.mend import mend as mend
 from .validation.forecast import Forecast as Forecast

@@ -1,4 +1,4 @@
-"""The command line: `farfield VERB FORMULA`, one verb a public function.
+"""The command line: `farfield VERB FORMULA`, one verb a public function; slips that are refused.
 
 A formula may begin with a minus, so verbs have no short options. Exit codes: `farfield.output`.
 """

@@ -1,4 +1,4 @@
-"""Every verb of the command line as a function of the package: `farfield.papers("fig6")`.
+"""Every verb as a function of the package, options as text and back: `farfield.papers("fig6")`.
 
 A function takes what its verb takes, by the same names and with the same defaults. Several values
 of an option are a list, parameters of a formula are keywords of their own. It returns what the verb

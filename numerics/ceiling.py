@@ -1,4 +1,4 @@
-r"""The most attention that bounded logits can give a key (ours).
+r"""The ceiling of attention: the most that logits within a bound can give a key (ours).
 
 An advantage is at most the range of the logits. So with content logits in [-beta, beta] no input
 gives the key at distance n more than `sigma(2 beta - pi_N(n))`, and one gives exactly that. Where

@@ -1,4 +1,4 @@
-"""Rows in float64, where balls do not sum them: labelled approximate, without a bound.
+"""Rows in float64, where balls do not sum them: tails, prices, resolutions, without a bound.
 
 A row is the biases `p(0) .. p(N-1)` of one head; `-inf` masks a key.
 """

@@ -1,4 +1,4 @@
-"""From which distance on a bias rounds to nothing in a floating-point type.
+"""The dtype horizon: from which distance on a bias rounds to nothing in a floating-point type.
 
 The dtype horizon is the least n_0 such that `b_n / b_0` rounds to 0 for all n >= n_0 (ours):
 round to nearest, ties to even. With subnormals kept, x rounds to 0 iff `x <= s/2`, `s` the

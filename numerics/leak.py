@@ -1,4 +1,4 @@
-"""How much prior mass lies beyond the training length.
+"""The leak: how much prior mass lies beyond the training length.
 
     leak(m, n) = 1 - B_m / B_n,  m <= n        (ours)
 

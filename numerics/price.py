@@ -1,4 +1,4 @@
-r"""The price of distance: which logit advantage a head must have to use a far key (ours).
+r"""The price of distance: the logit advantage that a far key needs; how far an advantage reaches.
 
 One query sees keys at distances `0 <= k < N` with prior weights `b_k = exp(p(k))`. The *price* of
 distance n has one formula for a row of N keys and one for the whole series.

@@ -1,4 +1,4 @@
-"""One question about each head of an encoding, within a time, and one answer for all of them.
+"""One question about each head of an encoding, in time; the heads' answers folded into one.
 
 A question asks one bias at a time and gets the fields of an answer: its value, and status, label
 and reason where it is no plain number. `per_head` does the rest, in the same way for every

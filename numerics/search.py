@@ -1,4 +1,4 @@
-"""Proofs by rising precision, searches for the least integer with a proven property, how they end.
+"""Proofs by rising precision; searches for a least integer, how they end; biases `Unrecognised`.
 
 A search is free to guess: what it returns rests on the proofs at its two ends alone. It ends with a
 number of tokens as far as it is known, or with an exception that names the obstacle.

@@ -1,4 +1,4 @@
-r"""Does the exp-series of a bias converge?
+r"""Does the exp-series of a bias converge? The question, its answer `Convergence`, its sentences.
 
 For a bias p(n) the exp-series is `sum_n exp(p(n))`. If it converges, full attention is
 approximated by window attention, uniformly in the inputs, as the window grows [Q, Theorem 0.4];
@@ -55,7 +55,7 @@ from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import record_of, unproved_needs
+from farfield.theory.functions.record import kinds, record_of, symbols, unproved_needs
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Decay, Decision, Proof, Step
 from farfield.theory.remarks import ROW_NAMES, remarks
@@ -487,7 +487,7 @@ def _by_series(subject: Encoding) -> Convergence:
     family = _in_one_family(subject.biases)
 
     def decided(bias: Expr) -> Convergence:
-        present = {s.name for s in bias.free_symbols}
+        present = {s.name for s in symbols(bias)}
         domains = {p.name: p.domain for p in subject.parameters if p.name in present}
         return family.get(bias) or _decide_bias(bias, domains)
 
@@ -538,8 +538,8 @@ def _in_time(ask: Callable[[], R]) -> R | None:
 
 def _says_all(p: Expr) -> bool:
     """Whether each term has a minus sign, without cases and names of a row's length: no remark."""
-    negative = all(term.as_coeff_Mul()[0].is_negative for term in sympy.Add.make_args(p))
-    cases = p.has(sympy.Piecewise) or any(s.name in ROW_NAMES for s in p.free_symbols)
+    negative = all(term.as_coeff_Mul(rational=True)[0].p < 0 for term in sympy.Add.make_args(p))
+    cases = sympy.Piecewise in kinds(p) or any(s.name in ROW_NAMES for s in symbols(p))
     return negative and not cases
 
 
@@ -554,7 +554,7 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
     verdict must be the same for all s > 0 by the same steps; each has those steps with its own
     s."""
     distinct = tuple(dict.fromkeys(biases))
-    if len(distinct) < FAMILY or any(b.free_symbols != {n} for b in distinct):
+    if len(distinct) < FAMILY or any(symbols(b) != {n} for b in distinct):
         return {}
     shares = [primitive(b) for b in distinct]
     one = {q for _, q in shares}

@@ -18,7 +18,7 @@ from farfield.theory.algebra.door import check_time
 from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import unproved_needs
+from farfield.theory.functions.record import kinds, symbols, unproved_needs
 from farfield.theory.values import compile_ball, tabulate_all
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def skipped_terms(p: Expr, needs: list[tuple[Expr, str]] | None = None) -> tuple
     >>> skipped_terms(-log(log(n)))
     (0, 1)
     """
-    if p.free_symbols - {n}:
+    if symbols(p) - {n}:
         return ()
     if needs is None:
         needs = door.supervised(unproved_needs, p)
@@ -60,11 +60,12 @@ def skipped_terms(p: Expr, needs: list[tuple[Expr, str]] | None = None) -> tuple
 @lru_cache(maxsize=64)
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
-    if _has_value(p, _between(0, MOST_TERMS - 1), False):
-        return ()
-    first = [t for t in range(FIRST) if not _has_value(p, fmpq(t))]
-    halved = _halved(p, FIRST, MOST_TERMS - 1, [MOST_BALLS])
-    skipped, last = _searched(p) if halved is None else first + halved, MOST_TERMS
+    with precision(256):
+        if _has_value(p, _between(0, MOST_TERMS - 1), False):
+            return ()
+        first = [t for t in range(FIRST) if not _has_value(p, fmpq(t))]
+        halved = _halved(p, FIRST, MOST_TERMS - 1, [MOST_BALLS])
+        skipped, last = _searched(p) if halved is None else first + halved, MOST_TERMS
     while skipped and skipped[-1] == last - 1:
         last = skipped.pop()
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))
@@ -144,19 +145,18 @@ def _halved(p: Expr, low: int, high: int, left: list[int]) -> list[int] | None:
 def _has_value(p: Expr, distance: fmpq | arb, undetermined: bool = True) -> bool:
     """Whether a bias is a number or -oo at a distance, or on a ball of them; what to say where no
     ball determines it. It is -oo where its weight is 0, as in log(exp(-oo) + exp(-oo))."""
-    with precision(256):
-        try:
-            ball = to_arb(compile_ball(p)({n: distance}))
-            return ball.is_finite() or bool(ball < 0)
-        except Undetermined:
-            return undetermined
-        except (Undefined, ZeroDivisionError, OverflowError):
-            return isinstance(distance, fmpq) and is_masked(p, distance)
+    try:
+        ball = to_arb(compile_ball(p)({n: distance}))
+        return ball.is_finite() or bool(ball < 0)
+    except Undetermined:
+        return undetermined
+    except (Undefined, ZeroDivisionError, OverflowError):
+        return isinstance(distance, fmpq) and is_masked(p, distance)
 
 
 def is_masked(p: Expr, distance: fmpq) -> bool:
     """Whether a bias with masks has a weight of exactly 0: all terms of its sum are masked."""
-    if not p.has(sympy.S.NegativeInfinity):
+    if type(sympy.S.NegativeInfinity) not in kinds(p):
         return False
     with suppress(Undefined, ZeroDivisionError, OverflowError):
         return bool(compile_ball(sympy.exp(p))({n: distance}) == 0)

@@ -1,4 +1,4 @@
-"""Mechanisms: how a position enters a logit, and what that decides about windows.
+"""Mechanisms: how a position enters a logit or its softmax, and what that decides about windows.
 
 An encoding is *uniformly windowable* if the worst error of keeping the j nearest keys, over all
 rows and inputs within stated bounds, tends to 0 as j grows. For an additive bias p(n) that is the

@@ -14,6 +14,7 @@ from farfield.theory.algebra import door
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.decision.engine import decide_series
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import kinds
 from farfield.theory.values import enclose
 
 MASKED = -(10**4)
@@ -41,7 +42,7 @@ def remarks(formula: Expr) -> Iterator[str]:
             f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
             "the row, and no fixed window is ever enough (farfield papers normalised-bias)."
         )
-    if not formula.has(sympy.Piecewise):
+    if sympy.Piecewise not in kinds(formula):
         return
     masked = with_infinity(formula)
     if masked != formula:
@@ -71,7 +72,7 @@ def _is_past(condition: sympy.Basic, formula: Expr) -> bool:
 def _slope_where_positive(formula: Expr) -> int:
     """-1 for a bias that is positive and falls, as a weight does, 1 for one that is positive and
     grows, 0 for all others."""
-    if formula.has(Lookup, sympy.Piecewise):
+    if not kinds(formula).isdisjoint((Lookup, sympy.Piecewise)):
         return 0
     halves = dict.fromkeys(formula.free_symbols, Rational(1, 2))
     near, far = (enclose(formula, values=halves | {n: distance}) for distance in (1, 16))

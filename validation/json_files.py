@@ -1,4 +1,4 @@
-"""JSON files, and folders that can be written to."""
+"""JSON files, never torn; a `Book` of numbers, so that stopped work goes on; writable folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as one table: a line for each measurement of a run at a length, in plain columns.
+"""Results as one table: a line a measurement of a run, with the verdict and prior of its encoding.
 
 `results()` is the committed table, `results("runs")` the same of a folder of runs, and
 `results("mine.csv")` of a file that `farfield runs --csv` wrote; each is a polars data frame.

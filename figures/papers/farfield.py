@@ -1,5 +1,4 @@
-"""What our own trained models say, drawn: mixtures of heads, levels of loss, and which models both
-hold their loss and use far keys. All read the committed results."""
+"""Our own trained models, drawn: mixtures of heads, levels of loss, which hold and use far keys."""
 
 from __future__ import annotations
 

@@ -17,13 +17,10 @@ from polars import DataFrame, col, concat
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, NoResults, told
-from farfield.figures.papers.samples import (
+from farfield.figures.papers.measured_samples import (
     MODE,
-    command,
-    conditions,
     first,
-    own,
-    settings,
+    samples,
     subject,
 )
 from farfield.figures.style import COLOURS, LINES, MARKS_SAY, spoken, told_apart
@@ -39,47 +36,8 @@ JUMP, WITHIN = "gradient_jump_position", "cumulative_gradient_most_recent_512"
 """What [C] prints of gradients."""
 STEP = 4
 """Tokens, of the gradient by token."""
-OWN = 4
-"""A user's own encodings that are drawn beside those of a printed figure."""
 Values = Mapping[Any, Mapping[int, float]]
 """A measured quantity by x and seed."""
-
-
-def samples(
-    table: DataFrame, wanted: Sequence[str], figure: str, *, shorter: bool = False
-) -> tuple[dict[str, DataFrame], str]:
-    """The wanted samples of the one setting that has the most of them, with a few of a user's own
-    runs, and what must be said of them: how they were trained, and which are not among the results.
-
-    Args:
-        table: results.
-        wanted: labels, as `settings` takes them.
-        figure: the id.
-        shorter: as `settings` takes it.
-
-    Raises:
-        NoResults: none of the wanted encodings was trained; the message names the command.
-    """
-    options = "--tested 8,16,32,64" * shorter
-    commands = {w: f"`{command(w.partition(MODE)[0], options=options)}`" for w in wanted}
-    each = list(dict.fromkeys(commands.values()))
-    found = settings(table, wanted, shorter=shorter)
-    if not found:
-        made = "; ".join(each if len(each) <= 3 else [each[0], "and so for the others"])
-        raise NoResults(
-            f"no runs of {', '.join(wanted)}{' on shorter rows' * shorter}; to make them: "
-            f"{made}; `farfield figures {figure} --runs runs`"
-        )
-    more = own(table, found[0], shorter)
-    setting = found[0] | dict([*more.items()][:OWN])
-    absent = [w for w in wanted if w not in setting]
-    lacking = "; ".join(dict.fromkeys(commands[w] for w in absent))
-    lack = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
-    rest = [*more][OWN:]
-    lack += f" Among the runs too, not drawn: {listed(rest)}." * bool(rest)
-    several = any(s["seed"].n_unique() > 1 for s in setting.values()) and not shorter
-    bands = " Lines are means over seeds, bands from the least to the greatest." * several
-    return setting, conditions(setting.items()) + bands + lack
 
 
 @cache

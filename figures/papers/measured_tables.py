@@ -15,8 +15,15 @@ import numpy as np
 from polars import DataFrame, col
 
 from farfield.figures.exhibit import Data, Drawing, NoResults, told
+from farfield.figures.papers.measured_samples import (
+    BCA,
+    MODE,
+    command,
+    conditions,
+    settings,
+    subject,
+)
 from farfield.figures.papers.printed_tables import by_row
-from farfield.figures.papers.samples import BCA, MODE, command, conditions, settings, subject
 from farfield.figures.style import spoken
 from farfield.theory.answers.notation import listed
 from farfield.validation.harness.settings import ROTATIONS

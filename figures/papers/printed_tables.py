@@ -1,4 +1,4 @@
-"""The printed tables of the papers, each row beside what farfield computes of its encoding.
+"""Printed tables of perplexities beside verdicts and leaks; whether a printed row extrapolates.
 
 Of a printed row of perplexities it is computed whether it extrapolates in the sense of
 Definition 0.1 of [Q], one-sided, at a tolerance of 5 %; of its encoding the verdict on the
@@ -16,56 +16,12 @@ import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, told
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.validation.papers.tables import HEADS, PrintedNumber, table
+from farfield.theory.encodings import Encoding
+from farfield.validation.papers.tables import PrintedNumber, printed_encoding, table
 from farfield.validation.prior import weights
 from farfield.validation.results import TOLERANCE
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
-
-NAMES = {
-    "Sandwich": "sandwich",
-    "Sandwich_Smoothed": "sandwich_smoothed",
-    "ALiBi": "alibi",
-    "Sinusoidal": "sinusoidal",
-    "Rotary": "rope",
-    "KERPLE": "kerple_log",
-    "T5": "t5",
-    "Alibi": "alibi",
-    "BLOOM / Alibi": "alibi",
-    "RoPE": "rope",
-    "Roformer": "rope",
-    "PaLM / Roformer (RoPE)": "rope",
-    "LeX": "xpos",
-    "XPos": "xpos",
-    "LeX Transformer (Ours)": "xpos",
-    "Transformer": "sinusoidal",
-    "Absolute": "sinusoidal",
-    "Transformer (Sinusoidal)": "sinusoidal",
-    "GPT-2 (Learnable)": "learned",
-}
-"""The catalogue's name of a printed one."""
-TRAINED = 1024
-"""Training length of a table that prints none."""
-
-
-def meant(cell: PrintedNumber) -> Encoding:
-    """The encoding that a printed row is about, with the heads of the paper's models."""
-    variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
-    if cell.encoding == "Windowed" or variant.get("attention") == "sliding_window":
-        return encoding("window", w=variant.get("w") or cell.train_length)
-    name = NAMES[cell.encoding]
-    blocks = variant.get("attention") == "BCA"
-    if cell.encoding in ("LeX", "LeX Transformer (Ours)"):  # xPos with BCA, but for the ablation
-        blocks = variant.get("bca") != "0"
-    options: dict[str, Any] = {}
-    if "delta" in variant:
-        options = {"dialect": "shift", "delta": variant["delta"]}
-    if "h" in variant:
-        options = {"dialect": "equal", "slope_exponent": variant["h"]}
-    if blocks:
-        options["bca"] = (cell.train_length or TRAINED) // 2
-    return encoding(name, heads=HEADS[cell.paper] if CATALOGUE[name].per_head else None, **options)
 
 
 @cache
@@ -130,7 +86,7 @@ def perplexities(figure: str, remark: str = "", marks: str = "") -> Drawing:
     rows = []
     agree = total = 0
     for (dataset, printed, variant, trained), row in by_row(cells).items():
-        subject = meant(next(iter(row.values())))
+        subject = printed_encoding(next(iter(row.values())))
         ratio, kept = _extrapolates(row, trained)
         decided = verdict(subject)
         if kept is not None and decided in (Verdict.CONVERGES, Verdict.DIVERGES):

@@ -14,7 +14,6 @@ from farfield.figures.matrices import mask_panels, positions, spans
 from farfield.figures.papers.printed_tables import (
     MARKS,
     by_row,
-    meant,
     spelled,
     verdict,
     yes_or_no,
@@ -24,7 +23,7 @@ from farfield.numerics.float_rows import resolution_curve
 from farfield.numerics.masks import Mask
 from farfield.theory.encodings import encoding
 from farfield.validation.papers.sun2023 import PAPER, enclosed, in_blocks
-from farfield.validation.papers.tables import PrintedNumber, table
+from farfield.validation.papers.tables import PrintedNumber, printed_encoding, table
 
 SCALE_OF_S = Fraction(1, 8)
 """Of the surrogates beside Table 3: 1/sqrt(64)."""
@@ -89,7 +88,7 @@ def table1() -> Drawing:
     for c in table("sun2023_table1"):
         by_name.setdefault(c.encoding, {})[c.metric] = c
     for name, marks in by_name.items():
-        subject = meant(next(iter(marks.values())))
+        subject = printed_encoding(next(iter(marks.values())))
         rows.append(
             (
                 name,

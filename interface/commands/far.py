@@ -1,4 +1,4 @@
-"""Verbs of the far field: what a trained model loses on longer rows, and what mends it."""
+"""Verbs of the far field (foresee, mend): what a trained model loses on longer rows, what helps."""
 
 from __future__ import annotations
 

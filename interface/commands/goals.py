@@ -1,4 +1,4 @@
-"""Verbs of a goal: parameters that meet it, and figures to choose by."""
+"""Verbs of a goal (design, plot, map): parameters that meet it, figures to choose by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs of models: windows, receptive fields and audits of models on this machine."""
+"""Verbs of models (window, measure, erf, perplexity, audit): windows and fields on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs that write pages: a study of one idea, the catalogue, the figures and claims of papers."""
+"""Verbs that write pages (study, atlas, papers, figures, claims)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs to start with: an idea in theory and trained, what is installed."""
+"""Verbs to start with (demo, cite, doctor): an idea in theory and trained, what is installed."""
 
 from __future__ import annotations
 

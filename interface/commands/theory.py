@@ -1,4 +1,4 @@
-"""Verbs of formulas, one or a file of them line by line: proofs and certified numbers."""
+"""Verbs of formulas: check, trf, reach, forecast, compare, resolution, lint; one, or a file."""
 
 from __future__ import annotations
 

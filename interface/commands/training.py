@@ -1,4 +1,4 @@
-"""Verbs of training: one run, a plan of many, and the runs there are."""
+"""Verbs of training (train, sweep, runs): one run, a plan of many, and the runs there are."""
 
 from __future__ import annotations
 

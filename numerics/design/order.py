@@ -1,4 +1,4 @@
-r"""In which direction a parameter moves the weight: a monotone likelihood ratio, proved (ours).
+r"""In which direction a parameter moves the weight; functions that rise or fall with `n`, proved.
 
 Let `D_n(a) = d/da (p(n+1; a) - p(n; a))`. If `D_n(a) >= 0` for all n >= 0 and all a of an interval,
 then for a < a' the ratio `b'_n / b_n` does not decrease with n. Every distance that holds mass

@@ -35,7 +35,7 @@ from farfield.numerics.questions import Diverging, of_row, summed
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.search import Unrecognised, at_precision, decide
-from farfield.numerics.summation.monotone import has_monotone_slope
+from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
 from farfield.numerics.summation.series import Series
 from farfield.numerics.windows.question import WindowQuestion
 from farfield.numerics.windows.window import certified_window

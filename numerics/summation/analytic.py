@@ -1,9 +1,13 @@
-r"""Sums of any exp-series whose bias is analytic near the half-line, or falls fast: no families.
+r"""Sums of biases that are analytic near the half-line: Euler-Maclaurin on a sector, no families.
 
-`Analytic` is Euler-Maclaurin for f = exp(p) on a neighbourhood of the half-line: the integral by
-quadrature (`integral`), the derivatives at N by arithmetic of power series of balls, the remainder
-by Cauchy's estimate |f^{(2m)}(u)| <= (2m)! (theta u)^{-2m} sup |f| on the disc of radius theta u:
-block by block from balls, beyond the last block from a tail enclosure on the sector
+`Analytic` is the formula of Euler and Maclaurin for f = exp(p) near the half-line:
+
+    sum_{n>=N} f(n) = int_N^oo f + f(N)/2 - sum_{k<=m} B_{2k}/(2k)! f^{(2k-1)}(N) + R_m,
+    |R_m| <= |B_{2m}|/(2m)! int_N^oo |f^{(2m)}|.
+
+The integral is `integral`'s, the derivatives at N come by arithmetic of power series of balls. R_m
+is bounded by Cauchy's estimate |f^{(2m)}(u)| <= (2m)! (theta u)^{-2m} sup |f| on the disc of radius
+theta u: block by block from balls, beyond the last block from a tail enclosure on the sector
 (`analytic_bias`). A finite stretch needs no tail. What falls too fast is in `superpolynomial`.
 
 All bounds are (ours).
@@ -19,9 +23,8 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.numerics.enclosures.change_of_variable import in_logarithm
 from farfield.numerics.enclosures.compiled import compile_real
-from farfield.numerics.enclosures.logarithm import in_logarithm
-from farfield.numerics.enclosures.quadrature import integral
 from farfield.numerics.enclosures.tails import (
     TailEnclosure,
     Unproved,
@@ -41,11 +44,10 @@ from farfield.numerics.summation.analytic_bias import (
     read_bias,
     rises,
 )
-from farfield.numerics.summation.euler_maclaurin import at_end, remainder
-from farfield.numerics.summation.integral import TailIntegral
+from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
+from farfield.numerics.summation.integral import TailIntegral, integral
 from farfield.numerics.summation.kept_sums import memory
 from farfield.numerics.summation.kernel import Direct, Kernel
-from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
@@ -110,10 +112,10 @@ class Analytic(Direct):
             return arb.nan()
         try:
             area = self._area(at, end)
-            value = area + remainder(m, self.sector.remainder(at, m, end))
-            value += at_end(self.sector.coefficients(at, m))
+            value = area + _remainder(m, self.sector.remainder(at, m, end))
+            value += _at_end(self.sector.coefficients(at, m))
             if end is not None:
-                value -= at_end(self.sector.coefficients(end, m))
+                value -= _at_end(self.sector.coefficients(end, m))
         except Unreachable:
             if at > NEAR:
                 raise
@@ -153,6 +155,19 @@ class Analytic(Direct):
                         return best
                     raise Unreachable("no bound of a sum is found")
                 upto = at + max(64, at)
+
+
+def _at_end(c: list[arb]) -> arb:
+    """f(N)/2 - sum_{k<=m} B_{2k}/(2k)! f^{(2k-1)}(N), from the 2m Taylor coefficients at N."""
+    total = c[0] / 2
+    for k in range(1, len(c) // 2 + 1):
+        total -= arb(fmpq.bernoulli(2 * k)) / (2 * k) * c[2 * k - 1]
+    return total
+
+
+def _remainder(m: int, size: arb) -> arb:
+    """The ball of R_m, for a bound of int |f^{(2m)}| / (2m)!; not finite where that is not."""
+    return arb(0, (abs(arb(fmpq.bernoulli(2 * m))) * size).abs_upper())
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""A bias that is analytic around the half-line, as a formula in s = log n, with bounds there."""
+"""A bias that is analytic around the half-line, in s = log n: its `Sector`, suprema, remainders."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import sympy
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, Symbol
 
+from farfield.numerics.enclosures.change_of_variable import elementary, in_logarithm
 from farfield.numerics.enclosures.compiled import compile_complex, compile_real
-from farfield.numerics.enclosures.logarithm import elementary, in_logarithm
 from farfield.numerics.enclosures.tails import (
     UNIT,
     HalfLine,
@@ -25,7 +25,6 @@ from farfield.numerics.enclosures.tails import (
     log as log_of,
 )
 from farfield.numerics.search import Unrecognised, recognising
-from farfield.numerics.summation.euler_maclaurin import taylor
 from farfield.numerics.summation.kept_sums import memory, remembered
 from farfield.numerics.summation.kernel import decided_sign
 from farfield.theory.algebra import door
@@ -217,14 +216,18 @@ class Sector:
 
     def coefficients(self, at: int, m: int) -> list[arb]:
         """The 2m Taylor coefficients of f at `at`."""
+        before = ctx.cap
         with precision(ctx.prec + 2 * at.bit_length() + 2 * m):
             p = compile_real(self.source.in_s, self.source.s)
-            return taylor(lambda x: p(x.log()).exp(), arb(at), m)
+            try:
+                ctx.cap = 2 * m + 1
+                series = p(arb_series([arb(at), 1]).log()).exp()
+                return [series[k] for k in range(2 * m)]
+            finally:
+                ctx.cap = before
 
     def order(self, at: int, goal: int) -> int:
         """The least m for which 2 (2m)! (2 pi theta N)^{-2m} is below 2^-goal, or 0."""
         size = math.log(2 * math.pi * self.theta) + float(arb(at).log())
-        for m in range(2, goal // 4 + 4):
-            if math.lgamma(2 * m + 1) - 2 * m * size + 2 < -goal * math.log(2) - 2:
-                return m
-        return 0
+        losses = ((m, math.lgamma(2 * m + 1) - 2 * m * size) for m in range(2, goal // 4 + 4))
+        return next((m for m, loss in losses if loss + 2 < -goal * math.log(2) - 2), 0)

@@ -1,4 +1,4 @@
-"""The integral of exp(p) beyond a point, in the variable t in which it falls exponentially.
+"""Integrals of exp(p): by quadrature on an interval; beyond a point, panel by panel and a rest.
 
 t = log ... log x, d-fold, d the least with e^{h(t)} dt = e^p dx falling exponentially. Rigorous
 quadrature goes panel by panel: in s = log x up to where 2^-bits of x is lost in h, and in t beyond.
@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import sympy
-from flint import arb, ctx, fmpq
+from flint import acb, arb, ctx, fmpq
 from sympy import Expr, Symbol
 
-from farfield.numerics.enclosures.compiled import compile_real
-from farfield.numerics.enclosures.quadrature import integral
+from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.summation.analytic_bias import falls, half_line
 from farfield.numerics.summation.kept_sums import memory, remembered
@@ -26,11 +25,43 @@ from farfield.theory.functions.elementary import expm1, expm1_rest, log1p, log1p
 
 _RESTS = {log1p: log1p_rest, expm1: expm1_rest}
 MAX_OPERATIONS = 120  # of an exponent whose tiny parts are looked for
+MAX_EVALUATIONS = 200_000  # of the integrand on one interval
 MAX_PANELS = 2_000  # panels before an integral counts as not bounded
 DROP = 40  # by how much the exponent may fall on a panel: e^-40 costs 58 bits there
 FIRST_EDGE = 3.75  # log of the first x that a panel begins at; the terms before are summed
 STEP = 1.5  # length of a panel in log x
 LEVELS = (96, 128, 192, 320, 576, 832, 1_216)  # precisions that share panels
+
+
+def integral(exponent: Expr, x: Symbol, a: arb, b: arb) -> arb:
+    """int_a^b of e^h dx, h an expression in x, by FLINT: Gauss-Legendre rules on intervals that are
+    halved as needed, with bounds on ellipses where h is proved analytic (Petras 2002).
+
+    Raises:
+        Unreachable: h is not analytic around the interval, or too rough; `OutOfTime`.
+
+    >>> import sympy
+    >>> x = sympy.Symbol("x")
+    >>> print(integral(-x, x, arb(0), arb(1)).str(6))
+    [0.632121 +/- 4.42e-7]
+    """
+    program, failures = compile_complex(exponent, x), list[BaseException]()
+
+    def integrand(z: acb, analytic: bool) -> acb:
+        if not failures:
+            try:
+                door.check_time()
+                return program(z, analytic).exp()
+            except BaseException as why:  # through FLINT it would end the process
+                failures.append(why)
+        return acb("nan")
+
+    value = acb.integral(integrand, a, b, abs_tol=arb(0), eval_limit=MAX_EVALUATIONS)
+    if failures:
+        raise failures[0]
+    if not value.is_finite():
+        raise Unreachable("the integrand is not analytic near the half-line")
+    return value.real
 
 
 @dataclass(frozen=True)

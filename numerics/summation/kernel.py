@@ -1,4 +1,4 @@
-"""What every way to sum exp(p(n)) on a stretch n >= start answers, and which bias it refuses.
+"""`Kernel`, what each way to sum answers; the normal form of a bias; geometric and power families.
 
 A kernel gives `tail(j) = sum_{n>=j} exp(p(n))` and `between(a, b) = sum_{a<=n<b} exp(p(n))` as
 balls at the precision at work, and facts on p. It is a value; what its sums remember

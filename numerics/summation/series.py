@@ -1,4 +1,4 @@
-"""Certified sums of an exp-series: `B`, `B_j` and `T_j` as balls, from the bias formula alone.
+"""The sums `B`, `B_j`, `T_j` of an exp-series as balls: its stretches, between changes of branches.
 
 The distances are cut into stretches on which every comparison, absolute value and table of the
 formula is settled by its structure; the last stretch is infinite. A formula with periodic parts is

@@ -1,4 +1,4 @@
-"""The question about a window, and the answer."""
+"""The question about a window: width, sinks, row, bounds; its answers `Window`, `WindowError`."""
 
 from __future__ import annotations
 

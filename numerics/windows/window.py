@@ -1,4 +1,4 @@
-r"""The certified window: how many keys are provably enough for an error budget.
+r"""The certified window (`certified_window`, `window_error`): enough keys, proved, or no number.
 
 Keep only the w nearest keys, for logits bounded by `logit_bound` and values by `value_bound`. The
 change in the head's output has this supremum over all inputs and row lengths:

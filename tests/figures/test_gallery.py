@@ -19,8 +19,8 @@ from farfield.figures.gallery import UNPRINTED, Gallery, agreement, draw, recomp
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.measured_figures import _growths, perplexity
+from farfield.figures.papers.measured_samples import command, first, settings
 from farfield.figures.papers.measured_tables import measured_table
-from farfield.figures.papers.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution

@@ -116,7 +116,7 @@ QUESTIONS = {
     "design -m*n --trf 64": "numerics.design.solve.design",
     "foresee FOLDER --to 4k": "validation.far_field.foresee.foresee",
     "mend FOLDER --to 4k --out OUT": "validation.far_field.mend.mend",
-    "foresee FOLDER --to 4k --quick": "validation.far_field.foresee.gap_probe",
+    "foresee FOLDER --to 4k --quick": "validation.far_field.gap_probe.gap_probe",
     "mend FOLDER --to 4k --quick": "validation.far_field.mend.mend",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }

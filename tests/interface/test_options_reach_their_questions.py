@@ -96,7 +96,7 @@ ASKED = {
         {"to": 4096, "length": 64, "causes": True} | GIVEN,
     ),
     "foresee F --to 4k --text T --length 64 --quick " + DEVICE: (
-        FAR + "foresee.gap_probe",
+        FAR + "gap_probe.gap_probe",
         ["F", "T"],
         {"to": 4096, "length": 64} | GIVEN,
     ),

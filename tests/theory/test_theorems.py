@@ -7,6 +7,7 @@ from pathlib import Path
 import mpmath
 import pytest
 import sympy
+from identities import Generators, vanishes
 from sympy import Derivative, Function, cos, exp, log, pi, sin, symbols
 
 from farfield.theory.answers.errors import InputError
@@ -15,7 +16,6 @@ from farfield.theory.encodings import encodings
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.theorems import theorem, theorems
 from farfield.theory.values import enclose
-from farfield.validation.papers.identities import Generators, vanishes
 
 PROOFS = Path(__file__).parents[2] / "docs" / "theory" / "proofs"
 identity, inequality, limit = "identity", "inequality", "limit"

@@ -7,11 +7,12 @@ import pytest
 import sympy
 
 from farfield.theory.answers.answer import Label, Status
-from farfield.validation.far_field.advice import Mended, NeedleScore
 from farfield.validation.far_field.blame import Blame, Excess
+from farfield.validation.far_field.change_scores import Mended
 from farfield.validation.far_field.foresee import Foresight, Ratio
 from farfield.validation.far_field.gap_probe import Gap, GapProbe
 from farfield.validation.far_field.mend import Advice, Mending
+from farfield.validation.far_field.recall import NeedleScore
 from farfield.validation.harness.measure import Perplexity
 from farfield.validation.models.audit import audit
 from farfield.validation.models.empirical import EmpiricalReceptiveField

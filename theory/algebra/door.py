@@ -1,4 +1,4 @@
-"""The door to SymPy: its functions under the clock of a question (see the room's description)."""
+"""The door to SymPy: its functions under a clock; budgets, deadlines, interrupted threads."""
 
 from __future__ import annotations
 
@@ -230,9 +230,9 @@ _WATCHER = _Watcher()
 os.register_at_fork(after_in_child=lambda: _WATCHER.__init__())  # type: ignore[misc]
 
 
-def _set_exception(thread: int, exception: type[BaseException] | None) -> None:
-    """Make an exception pending in a thread, or clear it."""
-    value = None if exception is None else ctypes.py_object(exception)
+def _set_exception(thread: int, exception: type[BaseException]) -> None:
+    """Make an exception pending in a thread."""
+    value = ctypes.py_object(exception)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), value)
 
 
@@ -257,11 +257,18 @@ def watched(spent: Callable[[], bool], call: Callable[[], R]) -> R:
         if _WATCHER.thread is None:
             _WATCHER.start()
         return call()
-    finally:  # no call and no jump back before the note: nothing can be delivered here
-        with slot.lock:
-            slot.inside = False
+    finally:
+        try:  # no call and no jump back before the note: nothing can be delivered here
+            with slot.lock:
+                slot.inside = False
             if slot.raised:
-                _set_exception(slot.thread, None)
+                # An exception may be pending. It is raised here, not cleared: Python 3.11 goes on
+                # looking for one that is cleared, and never ends where a debugger sees each line.
+                _set_exception(slot.thread, Interrupted)
+                while True:
+                    pass
+        except Interrupted:
+            pass
 
 
 OURS = str(Path(__file__).parents[2])

@@ -1,5 +1,4 @@
-"""What an answer says, before any medium: sentence, formula, facts, steps, table, curve,
-ladder, note.
+"""Blocks of an answer: sentence, formula, facts, steps, table, curve, note; a terminal's text.
 
 An answer yields blocks; the first is the answer in one plain sentence. A block holds values and
 words and no markup. `written` turns blocks into lines for a terminal, in Unicode or in ASCII alone:

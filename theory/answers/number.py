@@ -1,4 +1,4 @@
-"""Numbers: read exactly as a user writes them, and written as a reader expects them.
+"""Numbers: read exactly as users write them, written as readers expect them; counts, shares.
 
 >>> tokens(1), tokens(61), tokens(10**70)
 ('1 token', '61 tokens', '1000000000000000…0000000000000000 tokens (71 digits)')

@@ -1,4 +1,4 @@
-"""The text of a Rocq file: its first comment, the definition of the bias, statements, theorems.
+"""The text of a Rocq file: first comment, definition of the bias, theorems, verdict from cases.
 
 (** The exp-series of p(n) = -r1*log(n*r2 + 1)
     for r1 positive; r2 positive

@@ -1,4 +1,4 @@
-"""Where a formula has a value: the condition under which a printed term is the formula's.
+"""Where a formula has a value, as conditions for the prover; -oo elsewhere.
 
 In the prover `ln 0 = 0` and `/ 0 = 0`, and `power x y` is 0 or 1 for `x = 0`; the other functions
 and operators that `prover_forms` prints agree with ours wherever ours have a value. So a logarithm

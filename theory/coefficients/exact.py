@@ -1,4 +1,4 @@
-"""Coefficients of transseries, exact: rationals (`fmpq`) or expressions; plus, times, inverse.
+"""Exact coefficients, `fmpq` or expressions: plus, times, inverse, bounds on size, linear parts.
 
 An expression is a real constant, a polynomial in parameters, or an oscillating quantity, which
 contains the distance `n` or a bounded atom. A coefficient is false where it is the number 0 itself,
@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 import sympy
 from flint import fmpq
-from sympy import Basic, Expr, S, Symbol
+from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import UNDEFINED, kinds, symbols
 
 
 class Atom(sympy.Dummy):
@@ -34,6 +34,8 @@ ZERO, ONE = fmpq(0), fmpq(1)
 MAX_TERMS = 3000
 MAX_ATOMS = 150
 MAX_EXPONENT = 10**4
+_INFINITE = {type(S.Infinity), type(S.NegativeInfinity)}
+_NO_REAL_NUMBERS = UNDEFINED | _INFINITE | {type(S.ImaginaryUnit), sympy.Float}
 
 
 # -- coefficients ---------------------------------------------------------------------------------
@@ -81,13 +83,6 @@ def _length(e: Expr) -> int:
     return 1 if max(sizes) <= MAX_TERMS else MAX_TERMS + 1
 
 
-@lru_cache(maxsize=20_000)
-def symbols(e: Basic) -> frozenset[Symbol]:
-    """The free symbols of an expression, kept: SymPy walks through the whole expression each
-    time."""
-    return frozenset(e.free_symbols)
-
-
 def to_sympy(c: Coefficient) -> Expr:
     """The coefficient as a SymPy expression."""
     return sympy.Rational(int(c.p), int(c.q)) if type(c) is fmpq else c
@@ -98,15 +93,9 @@ def coefficient(e: Expr) -> Coefficient:
     refused."""
     if e.is_Rational:
         return fmpq(int(e.p), int(e.q))
-    if _is_no_real_number(e):
+    if not _NO_REAL_NUMBERS.isdisjoint(kinds(e)):
         raise Undecided("a coefficient is not a finite real number")
     return e
-
-
-@lru_cache(maxsize=20_000)
-def _is_no_real_number(e: Expr) -> bool:
-    infinite = S.ComplexInfinity, S.Infinity, S.NegativeInfinity
-    return bool(e.has(S.ImaginaryUnit, S.NaN, sympy.Float, *infinite))
 
 
 def _checked_size(c: Coefficient) -> Coefficient:

@@ -1,4 +1,4 @@
-"""Bounds of oscillating coefficients: sines and cosines of the distance, fractional parts.
+"""Oscillating coefficients, sines and cosines of the distance: harmonics, amplitudes, bounds.
 
 A coefficient oscillates when it contains `n` inside a sine or cosine whose argument has no finite
 limit, or a *bounded atom*: a symbol for a quantity known only through its bounds
@@ -27,11 +27,11 @@ from farfield.theory.coefficients.exact import (
     expand,
     is_huge,
     oscillates,
-    symbols,
     to_sympy,
 )
 from farfield.theory.coefficients.signs import BALLS, Context
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import symbols
 
 Bounds = tuple[Expr, Expr]
 

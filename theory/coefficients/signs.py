@@ -37,14 +37,13 @@ from farfield.theory.coefficients.exact import (
     expand,
     linear,
     oscillates,
-    symbols,
     to_sympy,
 )
 from farfield.theory.coefficients.zeros import proved_zero
 from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.formula.bounded_nodes import steep
 from farfield.theory.functions.balls import precision
-from farfield.theory.functions.record import record_of
+from farfield.theory.functions.record import record_of, symbols
 
 MAX_BITS = 4096
 EMPTY: Mapping[Expr, int] = MappingProxyType({})

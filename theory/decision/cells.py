@@ -1,4 +1,4 @@
-"""Parameters: split their space where the decision turns, decide each cell, state the condition.
+"""Parameters: their space split into cells, values put in, the condition that the cells state.
 
 The engine runs on symbols. Where it needs the sign of an expression in parameters it raises
 `SignNeeded`. The space is split there into `> 0`, `< 0` and `= 0` (solved for a parameter where
@@ -31,7 +31,6 @@ from farfield.theory.coefficients.exact import (
     coefficient,
     expand,
     linear,
-    symbols,
 )
 from farfield.theory.coefficients.signs import (
     Context,
@@ -43,6 +42,7 @@ from farfield.theory.coefficients.signs import (
 from farfield.theory.formula.bounded_nodes import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import kinds, symbols
 from farfield.theory.relations import BY_KIND, BY_SIGNS, BY_SYMBOL, OrderRelation
 from farfield.theory.values import enclose
 
@@ -157,7 +157,7 @@ def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
         pieces = [(_with_value(v, swap), _with_value(c, swap)) for v, c in e.args]
         asked = ((S.NaN, S.true) if c is S.NaN else (v, c) for v, c in pieces)
         return sympy.Piecewise(*asked, evaluate=False)
-    names = {a: sympy.Dummy(real=True) for a in e.args if a.has(sympy.Piecewise)}
+    names = {a: sympy.Dummy(real=True) for a in e.args if sympy.Piecewise in kinds(a)}
     if names:
         parts = {x: _with_value(a, swap) for a, x in names.items()}
         whole = _with_value(e.xreplace(names), swap)

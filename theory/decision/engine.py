@@ -42,12 +42,12 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided, Unreachable
-from farfield.theory.coefficients.exact import expand, oscillates, symbols
+from farfield.theory.coefficients.exact import expand, oscillates
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.decision import cells
 from farfield.theory.formula.bounded_nodes import substituted
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import record_of
+from farfield.theory.functions.record import UNDEFINED, kinds, record_of, symbols
 from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
@@ -223,7 +223,7 @@ def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
 
 def _undefined(p: Expr) -> bool:
     """Whether a part is undefined that no condition may leave out."""
-    if isinstance(p, sympy.Piecewise) or not p.has(S.ComplexInfinity, S.NaN):
+    if isinstance(p, sympy.Piecewise) or UNDEFINED.isdisjoint(kinds(p)):
         return False
     return not p.args or any(map(_undefined, p.args))
 

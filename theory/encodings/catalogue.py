@@ -1,4 +1,4 @@
-"""The catalogue: each relative positional encoding is one entry, the rest are its views.
+"""The catalogue: an entry for each relative positional encoding, and for those that are no bias.
 
 An encoding outside the theorem's scope (not additive, not a function of the distance alone,
 content-dependent) names the hypothesis that fails. To add one, add one entry: no other module knows

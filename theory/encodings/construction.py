@@ -27,7 +27,7 @@ from farfield.theory.formula.parameters import domain_of
 from farfield.theory.formula.reading import canonical, settings
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import SPELLINGS
+from farfield.theory.functions.record import SPELLINGS, kinds, symbols
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.values import enclose, tabulate
 
@@ -205,7 +205,7 @@ def _with_a_key(built: Encoding) -> Encoding:
 
 def _require_a_key(bias: Expr) -> None:
     """Refuse a bias that masks every key that is looked at: its attention is undefined."""
-    if not bias.has(S.NegativeInfinity) or bias.free_symbols - {n}:
+    if type(S.NegativeInfinity) not in kinds(bias) or symbols(bias) - {n}:
         return
     first = enclose(bias, 64, {n: 0})
     if first is None or first.is_finite():
@@ -434,7 +434,7 @@ def _from_formula(
         raise
     if pairs and not formula.free_symbols:
         _no_settings(text, pairs)
-    names = {s.name for s in formula.free_symbols} - {n.name, *domains}
+    names = {s.name for s in symbols(formula)} - {n.name, *domains}
     if text:
         _no_encodings(text, names - valued_names)
     if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
@@ -442,7 +442,7 @@ def _from_formula(
         formula = read_by(source, domains)
     parameters = tuple(
         Parameter(s.name, domains.get(s.name, domain_of(s)), True)
-        for s in sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
+        for s in sorted(symbols(formula) - {n}, key=lambda s: str(s.name))
     )
     biases = tuple(
         _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
@@ -713,7 +713,7 @@ def _substitute(formula: Expr, parameters: Sequence[Parameter], chosen: Values) 
     """A head's bias; sums whose bounds are now numbers are written out."""
     symbols = {p.name: p.symbol for p in parameters}
     bias = valued(formula, {symbols[k]: v for k, v in chosen.items()})
-    return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
+    return bias.replace(_constant_sum, _written_out) if sympy.Sum in kinds(bias) else bias
 
 
 def _constant_sum(e: object) -> bool:

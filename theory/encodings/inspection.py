@@ -28,15 +28,9 @@ from farfield.theory.encodings.families import (
 )
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.encodings.python_files import built, handed
-from farfield.theory.encodings.sampling import (
-    CAPPED,
-    FACTOR,
-    GATES,
-    GROWING,
-    Sample,
-    of_array,
-    sampled,
-)
+from farfield.theory.encodings.row_modules import GATES
+from farfield.theory.encodings.samples import CAPPED, FACTOR, GROWING, Sample
+from farfield.theory.encodings.sampling import of_array, sampled
 from farfield.theory.mechanisms import MECHANISMS
 
 DRAWN = 512

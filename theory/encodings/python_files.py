@@ -1,4 +1,4 @@
-"""Import of a user's file `FILE.py:NAME`: which modules are the user's, which have changed.
+"""A user's Python file `FILE.py:NAME`: its import, objects of its classes, its errors, its changes.
 
 The module has a name in `sys.modules`, as dataclasses and compilers need. A file of a package, or
 one with relative imports, is loaded as `package.module`. Nothing stays on `sys.path`, and no
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dis
 import importlib
 import importlib.util
 import inspect
@@ -18,7 +19,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 from farfield.theory.answers.errors import InputError
@@ -26,6 +27,8 @@ from farfield.theory.answers.notation import listed
 from farfield.theory.encodings.head_lists import is_table
 
 _TEXT = "__loaded_text__"
+MOST_FUNCTIONS = 128
+"""Functions that are looked through for what they import when they run."""
 
 
 def load(path: str | Path) -> ModuleType:
@@ -143,6 +146,24 @@ def built(kind: type, heads: int | None = None, size: int | None = None) -> Any:
         file = getattr(sys.modules.get(kind.__module__), "__file__", "")
         called = f"{kind.__name__}({', '.join(map(str, values))})"
         raise InputError(f"{called}, {raised(error, file or '')}; accepted: {accepted}") from None
+
+
+def import_of(f: Any) -> None:
+    """Import what a function imports when it runs: outside of any limit, so that it is whole."""
+    kinds = (FunctionType, MethodType)
+    call = f if isinstance(f, kinds) else vars(type(f)).get("__call__")
+    waiting, seen = [getattr(call, "__func__", call)], set[object]()
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, FunctionType) or one in seen or len(seen) > MOST_FUNCTIONS:
+            continue
+        seen.add(one)
+        for code in (one.__code__, *(c for c in one.__code__.co_consts if hasattr(c, "co_names"))):
+            for step in dis.get_instructions(code):
+                if step.opname == "IMPORT_NAME" and step.argval:
+                    with contextlib.suppress(Exception):  # the call itself will say it
+                        importlib.import_module(step.argval)
+        waiting += [one.__globals__.get(name) for name in one.__code__.co_names]
 
 
 def raised(error: BaseException, file: str | Path) -> str:

@@ -1,117 +1,69 @@
-"""How a user's function, module, score function or array is called, and the values it gives.
+"""How a user's function is called: on distances, on positions, as a score or mask function.
 
 A function of the distance, of `(q, k)`, of a score with its positions is followed first
 (`tracing`). What cannot be followed is called in the ways that it may be meant: on positions, as
-FlexAttention maps it over scalars, on lengths, scores or hidden states. Ways are tried in order;
-the first whose result has a shape that the way allows is taken, and is named in the answer. A call
-ends after `CALL_S`, and gets arrays of its own, since a function may write into them.
+FlexAttention maps it over scalars, as a module of a row (`row_modules`). Ways are tried in order;
+the first whose result has a shape that the way allows is taken, and is named in the answer.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dis
-import importlib
 import inspect
 import re
 import sys
-import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import sympy
 from sympy import Expr
 
-from farfield.theory.algebra.door import Interrupted, after, watched
+from farfield.theory.algebra.door import after
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings.branches import PROBED, powers
 from farfield.theory.encodings.families import MASKED, shortest_decimal
-from farfield.theory.encodings.layouts import floats, layout
+from farfield.theory.encodings.layouts import layout
+from farfield.theory.encodings.python_files import import_of
+from farfield.theory.encodings.row_modules import HIDDEN, OWN, VECTORS, of_row
+from farfield.theory.encodings.samples import (
+    CAPPED,
+    FACTOR,
+    FAR,
+    GROWING,
+    LEAST,
+    LONG,
+    MAX_HEADS,
+    MIDDLE,
+    PATIENCE,
+    SHORT,
+    QueryRow,
+    Sample,
+    Subject,
+    T,
+    Unfit,
+    called,
+    first_fitting,
+    head_count,
+    last_rows,
+    rows_of_matrix,
+    sample_of_rows,
+    values_of,
+)
 from farfield.theory.encodings.tracing import Untraced, traced
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
-CALL_S, ALL_S, PATIENCE = 10.0, 3.0, 3
-LONG, MIDDLE, SHORT, LEAST = 4096, 512, 64, 16
-FAR = np.array(sorted(k for k in set(powers(PROBED)) if k > LONG))
-"""Distances beyond the table, and positions of queries, at which a function is asked too."""
-MAX_HEADS = 128
-FACTOR = "a bounded factor of the content logit"
-GROWING = "a factor of the content logit that grows with the row"
-CAPPED = "a bounded function of the content logit"
-_HEADS = ("heads", "num_heads", "n_heads", "n_head", "num_attention_heads", "H", "nheads")
+ALL_S = 3.0
+"""Seconds within which a function of one number is asked about one distance after the other."""
 _ACCEPTED = (
     "accepted: a distance, (q, k), (h, q, k), mask_mod(b, h, q, k), score_mod(score, b, h, q, k), "
     "or a module of (q, k, i, j), (i, j), lengths, scores or hidden states"
 )
-T = TypeVar("T")
-Subject = Callable[..., object]
-
-
-@dataclass(frozen=True)
-class QueryRow:
-    """The keys of one query: their distances, negative after the query, and the biases there, of
-    shape (heads, distances)."""
-
-    query: int
-    distances: np.ndarray
-    values: np.ndarray
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether every key up to the query was asked."""
-        return int((self.distances >= 0).sum()) == self.query + 1
-
-    def at(self, distance: int) -> np.ndarray:
-        """The biases of a key, one a head."""
-        return self.values[:, self.distances == distance][:, 0]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Values of a bias where it was asked.
-
-    Fields:
-        distances: ascending from 0.
-        values: of the longest row there, float64, shape (heads, distances).
-        how: the call, in words.
-        kind: the type of the values, as `float32`.
-        formulas: of each head, where every path was followed.
-        content: what of the content the result depends on; empty where on nothing.
-        why: why it was not followed.
-        ends: what happens beyond the last position, where something does.
-        rows: those of all queries that were asked; none of a function of the distance.
-        twice: whether a second call has to show that it gives the same.
-    """
-
-    distances: np.ndarray
-    values: np.ndarray
-    how: str
-    kind: str = "float64"
-    formulas: tuple[Expr, ...] = ()
-    content: str = ""
-    why: str = ""
-    ends: str = ""
-    rows: tuple[QueryRow, ...] = ()
-    twice: bool = True
-
-    @property
-    def all_values(self) -> np.ndarray:
-        """What was seen of each head."""
-        return np.concatenate([self.values, *(row.values for row in self.rows)], axis=1)
-
-
-class Unfit(Exception):
-    """A way of calling that an object does not take, and why."""
-
-
-class OtherKind(Unfit):
-    """It was called, and it is something else than a bias."""
 
 
 def sampled(f: Any, heads: int | None = None) -> Sample:
@@ -123,7 +75,7 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     """
     name = getattr(f, "__name__", type(f).__name__)
     required = _required(f)
-    _import_of(f)
+    import_of(f)
     try:
         return _followed(f, required, heads)
     except Untraced as reason:
@@ -141,8 +93,8 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     quiet = torch.no_grad() if torch is not None else contextlib.nullcontext()
     with quiet, np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         try:
-            sample = _first_fitting(partial(w, f, heads) for w in ways)
-            again = _first_fitting(partial(w, f, heads) for w in ways) if sample.twice else sample
+            sample = first_fitting(partial(w, f, heads) for w in ways)
+            again = first_fitting(partial(w, f, heads) for w in ways) if sample.twice else sample
         except Unfit as unfit:
             raise InputError(f"{name} gives no bias; {unfit}; {_ACCEPTED}") from None
     if not np.array_equal(sample.all_values, again.all_values, equal_nan=True):
@@ -150,41 +102,9 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     return replace(sample, why=f"not followed: {why}")
 
 
-def _import_of(f: Any) -> None:
-    """Import what a function imports when it runs: outside of any limit, so that it is whole."""
-    kinds = (types.FunctionType, types.MethodType)
-    call = f if isinstance(f, kinds) else vars(type(f)).get("__call__")
-    waiting, seen = [getattr(call, "__func__", call)], set[object]()
-    while waiting:
-        one = waiting.pop()
-        if not isinstance(one, types.FunctionType) or one in seen or len(seen) > MAX_HEADS:
-            continue
-        seen.add(one)
-        for code in (one.__code__, *(c for c in one.__code__.co_consts if hasattr(c, "co_names"))):
-            for step in dis.get_instructions(code):
-                if step.opname == "IMPORT_NAME" and step.argval:
-                    with contextlib.suppress(Exception):  # the call itself will say it
-                        importlib.import_module(step.argval)
-        waiting += [one.__globals__.get(name) for name in one.__code__.co_names]
-
-
 def _differs(f: Subject, how: str) -> str:
     name = getattr(f, "__name__", type(f).__name__)
     return f"{name} differs from call to call ({how}); call .eval() first"
-
-
-def _first_fitting(attempts: Iterable[Callable[[], T]]) -> T:
-    """What the first attempt gives that fits; else why the first and the last do not."""
-    why, named = list[str](), None
-    for attempt in attempts:
-        try:
-            return attempt()
-        except Unfit as error:
-            why.append(str(error))
-            named = error if isinstance(error, OtherKind) else named
-    if named is not None:
-        raise named
-    raise Unfit("; ".join(dict.fromkeys((why[0], why[-1]))) if why else "nothing fits")
 
 
 def _required(f: Subject) -> list[str]:
@@ -246,19 +166,19 @@ def _followed(f: Any, required: list[str], heads: int | None) -> Sample:
         raise Untraced("it takes whole rows")
     if kind == "n" and re.match(r"rel|memory", required[0]):
         return _signed(f)
-    count = (heads or _head_count(f) or 8) if "h" in kind else 1
+    count = (heads or head_count(f) or 8) if "h" in kind else 1
     formulas = [_read(f, kind)]
     how = _FOLLOWED[kind]
     for h in range(1, count):
         try:
             formulas.append(_read(f, kind, h))
         except Untraced:
-            if heads or _head_count(f) or _exists(f, kind, how, h):
+            if heads or head_count(f) or _exists(f, kind, how, h):
                 raise
             break
     if not heads and len(set(formulas)) == 1:
         formulas = formulas[:1]
-    elif not heads and _head_count(f) is None:
+    elif not heads and head_count(f) is None:
         how += f", heads 0 to {len(formulas) - 1} (heads=... asks for others)"
     return _of_formulas(formulas, how)
 
@@ -302,46 +222,6 @@ def _of_formulas(formulas: list[Expr], how: str) -> Sample:
     return Sample(distances, values, how, formulas=tuple(formulas))
 
 
-# -- calls ----------------------------------------------------------------------------------------
-
-
-def _called(f: Subject, how: str, *args: object) -> object:
-    """What a call gives; Unfit with what it raised."""
-    arguments = [_own(a) for a in args]
-    try:
-        return watched(after(CALL_S, PATIENCE), lambda: f(*arguments))
-    except Interrupted:
-        raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever a function raises on what it is given
-        reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
-        raise Unfit(f"called with {how}: {reason}") from None
-
-
-def _own(given: object) -> object:
-    copied = getattr(given, "clone", getattr(given, "copy", lambda: given))
-    return copied()
-
-
-def _values(result: object, how: str) -> tuple[np.ndarray, str]:
-    """Values and their type; truth is a mask."""
-    if isinstance(result, (list, tuple)) and result:
-        if len(result) > 2 * LONG:  # more than there are positions; each is read for itself
-            raise Unfit(f"called with {how}: it gives {len(result)} items in a list")
-        each = [_values(one, how) for one in result]
-        if len({one.shape for one, _ in each}) == 1:
-            return np.stack([one for one, _ in each]), each[0][1]
-    kind = str(getattr(result, "dtype", type(result).__name__)).rpartition(".")[2]
-    try:
-        values = floats([] if result is None else result)
-    except (ValueError, OverflowError):  # of whole numbers beyond all floats
-        values = np.array([])
-    if not values.size:
-        raise Unfit(f"called with {how}: it gives {kind}, no real numbers")
-    return (np.where(values != 0, 0.0, -np.inf) if kind == "bool" else values), kind
-
-
 def _arrays() -> Iterator[Callable[[np.ndarray], Any]]:
     """How positions become arrays of NumPy and torch, floats first."""
     torch: Any = sys.modules.get("torch")
@@ -371,11 +251,11 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
 
     names = _required(f)
     if not (names and re.match(r"rel|memory", names[0])):
-        return _first_fitting(attempts(f))
+        return first_fitting(attempts(f))
     both = {g: s for g in (f, lambda n: f(-n)) if (s := _or_none(attempts(g))) is not None}
     plain = [s for s in both.values() if np.ptp(s.values) > 0] or [*both.values()]
     if not plain:
-        return _first_fitting(attempts(f))
+        return first_fitting(attempts(f))
     falling = [s for s in plain if s.values[0, -1] <= s.values[0, 0]]
     sample = (falling or plain)[0]
     less = "" if sample is both.get(f) else ", key less query"
@@ -384,7 +264,7 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
 
 def _or_none(attempts: Iterable[Callable[[], T]]) -> T | None:
     with contextlib.suppress(Unfit):
-        return _first_fitting(attempts)
+        return first_fitting(attempts)
     return None
 
 
@@ -397,28 +277,28 @@ TRUTH = (
 def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sample:
     """The bias at each distance; of a function that sees the whole row, in rows of all lengths."""
     how = "an array of distances"
-    result, size = _called(f, how, given), len(distances)
+    result, size = called(f, how, given), len(distances)
     if isinstance(result, (int, float)):  # such as the length of the array
         for k in (0, size // 2, size - 1):
-            if _called(f, how, given[k : k + 1]) != result:
+            if called(f, how, given[k : k + 1]) != result:
                 raise Unfit(f"called with {how}: it gives one number of them all")
     sample = _table(result, distances, how)
-    half = _table(_called(f, how, given[: size // 2]), distances[: size // 2], how)
+    half = _table(called(f, how, given[: size // 2]), distances[: size // 2], how)
     if np.array_equal(sample.values[:, : size // 2], half.values, equal_nan=True):
         like = type(given[:1])
 
         def at(d: float) -> np.ndarray:
             one = given[:1] * 0 + d
             assert isinstance(one, like)
-            return _table(_called(f, how, one), np.array([d]), how).values[:, 0]
+            return _table(called(f, how, one), np.array([d]), how).values[:, 0]
 
         return _with_edges(sample, at)
     each = [distances[: 2**k] for k in range(4, 13) if 2**k <= size]
     rows = [
-        QueryRow(len(d) - 1, d, _table(_called(f, how, given[: len(d)]), d, how).values)
+        QueryRow(len(d) - 1, d, _table(called(f, how, given[: len(d)]), d, how).values)
         for d in each
     ]
-    return _of_rows(rows, how, sample.kind)
+    return sample_of_rows(rows, how, sample.kind)
 
 
 def _with_edges(sample: Sample, at: Callable[[float], np.ndarray]) -> Sample:
@@ -448,25 +328,10 @@ def _between(
     return whole[order], np.concatenate([values, np.stack([*added.values()], axis=1)], 1)[:, order]
 
 
-def _of_rows(rows: list[QueryRow], how: str, kind: str, **seen: Any) -> Sample:
-    """Rows of several lengths, the longest of which is compared with the others."""
-    longest = max(rows, key=lambda row: row.query)
-    order = np.argsort(longest.distances)[np.sort(longest.distances) >= 0]
-    distances, values = longest.distances[order], longest.values[:, order]
-    several = tuple(rows) if len(rows) > 1 else ()
-    return Sample(distances, values, how, kind, rows=several, **seen)
-
-
-def _of_matrix(queries: np.ndarray, values: np.ndarray) -> list[QueryRow]:
-    """Rows of queries, all with the keys 0, 1, ...; values of shape (heads, queries, keys)."""
-    keys = np.arange(values.shape[2])
-    return [QueryRow(int(q), q - keys, values[:, place]) for place, q in enumerate(queries)]
-
-
 def _table(result: object, distances: np.ndarray, how: str) -> Sample:
     """A bias at each distance, one a head, as a row of keys that lie so far back."""
     size = len(distances)
-    table, kind = _values(result, how)
+    table, kind = values_of(result, how)
     refuse(kind == "bool", TRUTH)
     if isinstance(result, (int, float)):
         table = np.full(size, table)
@@ -483,7 +348,7 @@ def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number, as far as it answers in time."""
     late = after(ALL_S, PATIENCE)
     each = (partial(_at_one, f, make) for make in (int, float))
-    return _first_fitting(partial(_at_each, f, at, late) for at in each)
+    return first_fitting(partial(_at_each, f, at, late) for at in each)
 
 
 ONE = "one distance after the other"
@@ -491,7 +356,7 @@ ONE = "one distance after the other"
 
 def _at_one(f: Subject, make: type[float], k: float) -> np.ndarray:
     """The values at one distance, one a head."""
-    values, kind = _values(_called(f, ONE, make(k)), ONE)
+    values, kind = values_of(called(f, ONE, make(k)), ONE)
     refuse(kind == "bool", TRUTH)
     if values.ndim > 1:
         raise Unfit(f"called with {ONE}: it gives {values.shape}")
@@ -550,7 +415,7 @@ def _of_positions(
             if size <= MIDDLE:
                 yield partial(_each_head, f, heads, order, how, queries, keys, _singly)
 
-    return _first_fitting(attempts())
+    return first_fitting(attempts())
 
 
 Call = Callable[..., tuple[np.ndarray, str]]
@@ -574,8 +439,8 @@ def _mapped(
         "k": torch.from_numpy(np.broadcast_to(k, shape).copy()),
     }
     mapped = torch.func.vmap(f)
-    given = _called(mapped, how, *(args[name].reshape(-1) for name in order))
-    values, kind = _values(given, how)
+    given = called(mapped, how, *(args[name].reshape(-1) for name in order))
+    values, kind = values_of(given, how)
     if values.shape != (zero.numel(),):
         raise Unfit(f"called with {how}: it gives shape {values.shape[1:]} for each score")
     return values.reshape(shape), kind
@@ -599,7 +464,7 @@ def _on_grid(
     shape = np.broadcast_shapes(q.shape, k.shape)
     level = whole(np.broadcast_to(score, shape).copy())
     args = {"s": level, "b": index(0), "h": index(h), "q": queries, "k": keys}
-    values, kind = _values(_called(f, how, *(args[name] for name in order)), how)
+    values, kind = values_of(called(f, how, *(args[name] for name in order)), how)
     if values.shape[-2:] != shape and values.size > 1:
         raise Unfit(f"called with {how} of shape {shape}: it gives shape {values.shape}")
     return np.broadcast_to(values, (*values.shape[:-2], *shape)), kind
@@ -616,7 +481,7 @@ def _singly(
     def all_of() -> list[object]:
         return [f(*(_number(one[name]) for name in order)) for one in each]
 
-    values, kind = _values(_called(all_of, how), how)
+    values, kind = values_of(called(all_of, how), how)
     if values.shape != (q.size,):
         raise Unfit(f"called with {how}: it gives shape {values.shape[1:]} for each pair")
     return values.reshape(q.shape), kind
@@ -637,7 +502,7 @@ def _each_head(
 ) -> Sample:
     """The values of each head, until the object has no further one."""
     asked: list[tuple[Ask, Sample]] = []
-    for h in range((heads or _head_count(f) or 8) if "h" in order else 1):
+    for h in range((heads or head_count(f) or 8) if "h" in order else 1):
         ask = partial(call, f, order, how, h)
         try:
             near = _near(ask, how, queries, keys)
@@ -657,7 +522,7 @@ def _each_head(
     edges = reduce(np.union1d, (one.distances for one in samples))
     if any(len(one.distances) < len(edges) for one in samples):  # each head at the edges of all
         samples = [_with_far(near, ask, size, edges) for ask, near in asked]
-    if not heads and _head_count(f) is None and len(samples) > 1:
+    if not heads and head_count(f) is None and len(samples) > 1:
         how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
     return _together(samples, how)
 
@@ -700,7 +565,9 @@ def _exists(f: Subject, order: str, how: str, h: int) -> bool:
 def _near(ask: Ask, how: str, queries: np.ndarray, keys: np.ndarray) -> Sample:
     """The values of a head in the rows of these queries."""
     values, kind = ask(queries[:, None], keys[None, :], NO_SCORE)
-    return _of_rows(_of_matrix(queries, values.reshape(-1, *values.shape[-2:])), how, kind)
+    return sample_of_rows(
+        rows_of_matrix(queries, values.reshape(-1, *values.shape[-2:])), how, kind
+    )
 
 
 def _with_far(
@@ -776,163 +643,7 @@ def _of_scores(ask: Ask, queries: np.ndarray, keys: np.ndarray) -> str:
     return CAPPED if all(caps) and len(grids) > 1 else "the content logit"
 
 
-def _head_count(f: Subject) -> int | None:
-    """The number of heads that an object says: an attribute, or a number that it closes over."""
-    counts = [getattr(f, name, None) for name in _HEADS]
-    with contextlib.suppress(TypeError):
-        outer = inspect.getclosurevars(f)
-        counts += [{**outer.globals, **outer.nonlocals}.get(name) for name in _HEADS]
-    return next((x for x in counts if isinstance(x, int) and 0 < x <= 1024 and x is not True), None)
-
-
-# -- modules of a whole row -----------------------------------------------------------------------
-
-
-def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
-    """A module that gives the matrix of a row, from its length, its scores or its hidden states."""
-    if sys.modules.get("torch") is None and "length" not in how:
-        raise Unfit(f"called with {how}: no torch is loaded")
-    count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
-    if how != HIDDEN:
-        rows = [_RowModule(f, how, count, size) for size in (MIDDLE, SHORT, LEAST)]
-    else:
-        weights = f.parameters() if hasattr(f, "parameters") else ()
-        widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1]) or (SHORT,)
-        rows = [_RowModule(f, how, count, SHORT, width) for width in widths]
-    return _first_fitting(row.sample for row in rows)
-
-
-GATES = "gates of the content"
-OWN = "queries, keys and positions"
-VECTORS = "vectors of positions i and j"
-HIDDEN = "hidden states"
-
-
-@dataclass(frozen=True)
-class _RowModule:
-    """A module that gives the matrix of a row of `size` tokens, and how it is called.
-
-    Fields:
-        count: its heads.
-        width: of hidden states.
-    """
-
-    f: Subject
-    how: str
-    count: int
-    size: int
-    width: int = 0
-
-    def arguments(self, seed: int) -> tuple[Any, ...]:
-        """Arguments; scores are 0 with seed 0, hidden states never."""
-        if self.how == "heads and a length":
-            return self.count, self.size
-        if "length" in self.how:
-            return (self.size,) * (1 if self.how == "a length" else 2)
-        torch: Any = sys.modules["torch"]
-        at = torch.arange(self.size)
-        if self.how == VECTORS:
-            return at, at
-        random = torch.Generator().manual_seed(1 + seed)
-        if self.how == OWN:
-            return *torch.randn(2, 1, self.count, self.size, SHORT, generator=random), at, at
-        if self.how == HIDDEN:
-            return (torch.randn((1, self.size, self.width), generator=random),)
-        scores = torch.randn((1, self.count, self.size, self.size), generator=random)
-        return (scores * float(seed > 0),)
-
-    def matrix(self, seed: int = 0, factor: float = 1.0) -> tuple[np.ndarray, str]:
-        """The values, shape (heads, queries, keys), and their type; arguments times a factor."""
-        how = self.how
-        args = [a * factor if hasattr(a, "shape") else a for a in self.arguments(seed)]
-        values, kind = _values(_called(self.f, how, *args), how)
-        if how == HIDDEN and values.shape == tuple(args[0].shape):
-            x = floats(args[0])
-            kept = np.allclose(np.linalg.norm(values, axis=-1), np.linalg.norm(x, axis=-1), 1e-4)
-            turns = "a rotation of queries and keys" if kept else "a map of the features"
-            raise OtherKind(
-                f"it is {turns}: this is not a bias of logits; see farfield encodings rope, or "
-                "give what is added to the logits"
-            )
-        return _square(values, how, self.size), kind
-
-    def sample(self) -> Sample:
-        """What the matrix depends on, or its values in this row and in one half as long."""
-        first, kind = self.matrix()
-        rows = _last_rows(first)
-        is_bare = "length" in self.how or self.how == VECTORS  # no content is handed over
-        if not is_bare and (content := self.content(first)):
-            return _of_rows(rows, self.how, kind, content=content)
-        half, _ = replace(self, size=self.size // 2).matrix()
-        if len(half) != len(first):
-            raise Unfit(f"called with {self.how}: the number of heads follows the length")
-        return _of_rows([*rows, *_last_rows(half)], self.how, kind)
-
-    def content(self, zero: np.ndarray) -> str:
-        """What a matrix depends on beside positions, by its defining identity; empty for a bias."""
-        how = self.how
-        seen = np.isfinite(zero) & (zero > MASKED)
-        base = np.where(seen, zero, 0)
-
-        def moved(seed: int, factor: float = 1.0) -> np.ndarray:
-            return np.where(seen, self.matrix(seed, factor)[0], 0) - base
-
-        a = moved(1)
-        if not a.any():
-            return ""
-        if how == OWN or (how == HIDDEN and not _adds_gates(base, a + base, seen)):
-            return f"the {how}"
-        if how == HIDDEN:
-            return GATES
-        one = floats(self.arguments(1)[0])
-        one = np.where(seen, one.reshape(-1, *one.shape[-2:]), 0)
-        norms, kept = np.linalg.norm(a, axis=-1), np.linalg.norm(one, axis=-1)
-        if np.allclose(norms, kept, 1e-4) and not np.allclose(np.abs(a), np.abs(one), atol=1e-3):
-            raise Unfit(f"called with {how}: it turns them")
-        if np.allclose(a, one, atol=1e-4):
-            return ""
-        b, large, twice = moved(2), moved(1, 1000.0), moved(1, 2.0)
-        if np.abs(large).max() <= 50 * np.abs(a).max():
-            return CAPPED
-        if not np.allclose(twice, 2 * a, atol=1e-3):
-            return f"the {how}"
-        past, size = seen & (np.abs(one) > 0.1), self.size
-        factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
-        rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
-        alone = np.allclose(a, factor.max() * one, atol=1e-3) or np.ptp(rows) <= 0.01 * rows.max()
-        return FACTOR if alone and b.any() else GROWING
-
-
-def _last_rows(matrix: np.ndarray) -> list[QueryRow]:
-    """A matrix as rows of the last queries."""
-    _, queries, size = matrix.shape
-    return _of_matrix(np.arange(size - queries, size), matrix)
-
-
-def _adds_gates(zero: np.ndarray, other: np.ndarray, seen: np.ndarray) -> bool:
-    """Whether each step to a nearer key adds what is the same for all queries, and never less than
-    0, in a matrix of each of two contents."""
-    past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
-    for values in (zero, other):
-        steps = np.diff(values, axis=2)
-        alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
-        if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
-            return False
-    return True
-
-
-def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:
-    """Heads of square matrices, or of one row."""
-    shape = values.shape
-    while values.ndim > 3 and values.shape[0] == 1:
-        values = values[0]
-    values = values[None] if values.ndim == 2 and values.shape[0] in (1, size) else values
-    values = values[:, None] if values.ndim == 2 else values
-    values = values[:, 0] if values.ndim == 4 and values.shape[1] == 1 else values
-    rows = (size,) if how in (OWN, VECTORS) else (size, 1)  # with positions a query is a row
-    if values.ndim != 3 or values.shape[2] != size or values.shape[1] not in rows:
-        raise Unfit(f"called with {how}, {size}: it gives shape {shape}")
-    return values
+# -- arrays, and every way -----------------------------------------------------------------------
 
 
 def of_array(array: object) -> Sample:
@@ -940,7 +651,7 @@ def of_array(array: object) -> Sample:
     kind = str(getattr(array, "dtype", "float64")).rpartition(".")[2]
     axes, values = layout(array)
     if axes == "matrix":
-        return _of_rows(_last_rows(values), "an array", kind)
+        return sample_of_rows(last_rows(values), "an array", kind)
     how, formulas = f"an array of {axes}", tuple[Expr, ...]()
     distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
     if axes == "slopes":
@@ -950,15 +661,15 @@ def of_array(array: object) -> Sample:
 
 
 _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
-    1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", HIDDEN))),
+    1: (_of_distance, *(partial(of_row, how=h) for h in ("scores", "a length", HIDDEN))),
     2: (
         _of_positions,
-        *(partial(_of_row, how=h) for h in (VECTORS, "two lengths", "heads and a length")),
+        *(partial(of_row, how=h) for h in (VECTORS, "two lengths", "heads and a length")),
     ),
     3: (partial(_of_positions, order="hqk", how="(h, q, k)"),),
     4: (
         partial(_of_positions, order="bhqk", how="mask_mod(b, h, q, k)"),
-        partial(_of_row, how=OWN),
+        partial(of_row, how=OWN),
     ),
     5: (partial(_of_positions, order="sbhqk", how="score_mod(score, b, h, q, k)"),),
 }

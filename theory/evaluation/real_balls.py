@@ -33,7 +33,7 @@ from farfield.theory.functions.balls import (
     to_arb,
 )
 from farfield.theory.functions.nodes import Lookup, OpaqueRational, Root
-from farfield.theory.functions.record import Arithmetic, Function, Operation, Program
+from farfield.theory.functions.record import Arithmetic, Function, Operation, Program, symbols
 from farfield.theory.relations import BY_KIND
 
 Environment = Mapping[Symbol, Ball]
@@ -177,7 +177,9 @@ class RealBalls(Arithmetic):
 
 def _symbols(e: Basic) -> tuple[Symbol, ...]:
     """The symbols of a formula, in an order that does not depend on hashes."""
-    return tuple(sorted(e.free_symbols, key=lambda s: (s.name, str(s.sort_key()))))
+    free = symbols(e)
+    ordered = sorted(free, key=lambda s: (s.name, str(s.sort_key()))) if len(free) > 1 else free
+    return tuple(ordered)
 
 
 def _sympy(value: fmpq) -> sympy.Rational:

@@ -16,7 +16,7 @@ from farfield.theory.algebra import door
 from farfield.theory.answers.number import MAX_BITS
 from farfield.theory.evaluation.real_balls import PLAIN
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
-from farfield.theory.functions.record import Refused, record_of
+from farfield.theory.functions.record import UNDEFINED, Refused, kinds, record_of, symbols
 
 MAX_LENGTH = 10_000  # characters
 MAX_DEPTH = 60  # brackets in brackets
@@ -38,14 +38,14 @@ class TooLarge(ArithmeticError):
 
 def bounded(e: Expr) -> Expr:
     """Refuse constants that SymPy or a reader could not handle: not real, or too large."""
-    if e.has(S.ImaginaryUnit, S.ComplexInfinity, S.NaN):
-        if e.has(S.ImaginaryUnit):
-            raise Refused("is not a real number")
+    if type(S.ImaginaryUnit) in kinds(e):
+        raise Refused("is not a real number")
+    if not UNDEFINED.isdisjoint(kinds(e)):
         raise Refused("is undefined (a division by zero, or a singular point)")
     coefficient = e.as_coeff_Mul()[0] if isinstance(e, Expr) else S.One
     if coefficient.is_Rational and max(abs(coefficient.p), coefficient.q).bit_length() > MAX_BITS:
         raise Refused(f"is a number of more than {MAX_BITS} bits")
-    if e.is_Rational or e.free_symbols or e in (S.Infinity, S.NegativeInfinity):
+    if e.is_Rational or symbols(e) or e in (S.Infinity, S.NegativeInfinity):
         return e
     try:
         with precision(64):
@@ -68,7 +68,7 @@ def degree(e: Expr, sums_alone: bool = False) -> int:
         return sum(degree(a, sums_alone) for a in e.args)
     if e.is_Pow and e.exp.is_Integer and (e.base.is_Add or not sums_alone):
         return degree(e.base, sums_alone) * abs(int(e.exp))
-    return int(bool(e.free_symbols))
+    return int(bool(symbols(e)))
 
 
 def steep(e: Expr) -> bool:

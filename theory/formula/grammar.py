@@ -1,4 +1,4 @@
-"""From a user's text to a SymPy expression in `n`, safely: names, their refusals, the parser.
+"""The parser: text to a SymPy expression in `n`, safely; calls, refused names, `i - j` as `n`.
 
 A formula is untrusted text. It is read by the small grammar below, never by `eval` or `sympify`,
 and each node is built so that SymPy cannot hang on it: numbers are bounded before they are
@@ -49,7 +49,16 @@ from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import GREEK, POSITIONS, Reading, positions_of
 from farfield.theory.formula.vocabulary import AMBIGUOUS, CALLED, CONSTANTS, SYNONYMS
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import SPELLINGS, Refused, Spelling, records, register
+from farfield.theory.functions.record import (
+    SPELLINGS,
+    UNDEFINED,
+    Refused,
+    Spelling,
+    kinds,
+    records,
+    register,
+    symbols,
+)
 
 _CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
 _BOUNDS = ("clip", "clamp")
@@ -394,8 +403,8 @@ class Parser(Reading):
                 ambiguities.require_product(self)
             elif op in ("//", "%"):
                 ambiguities.require_remainder(self, begin, op)
-            if op == "implied" and before in ("/", "//", "%") and not self._apart(place):
-                self._two_meanings(place, before)
+            if op == "implied" and before in ("/", "//", "%"):
+                ambiguities.require_apart(self, place, before)
             place = self.column
             factor = self.power() if op == "implied" else self.unary()
             if op in ("/", "//"):
@@ -423,18 +432,6 @@ class Parser(Reading):
             starts |= kind == "op" and value == "{" and self.braces
             starts |= kind == "op" and value == "|" and not self.bars
         return "implied" if starts else ""
-
-    def _apart(self, column: int) -> bool:
-        """Whether a quotient of numbers is written apart from what follows: `1/2 n`."""
-        kinds = [kind for kind, _, _ in self.tokens[self.position - 3 : self.position]]
-        return kinds == ["number", "op", "number"] and self.text[column - 1].isspace()
-
-    def _two_meanings(self, column: int, op: str) -> None:
-        shown = self.text[max(0, column - 12) : column + 12].strip()
-        self.fail(
-            column,
-            f"{shown!r} may mean (a{op}b)*c or a{op}(b*c); write the product with * and brackets",
-        )
 
     def unary(self) -> Expr:
         sign = 1
@@ -653,10 +650,10 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
             expr = Parser(conditions.reprinted(text) if printed else text, domains).formula()
     except (Undecided, Unreachable) as why:
         raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
-    if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN, S.ComplexInfinity):
+    if expr in (S.Infinity, S.NegativeInfinity) or not UNDEFINED.isdisjoint(kinds(expr)):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
-    names = sorted(s.name for s in expr.free_symbols if s != n)
-    given = {s.name for s in expr.free_symbols}
+    names = sorted(s.name for s in symbols(expr) if s != n)
+    given = {s.name for s in symbols(expr)}
     if names and variable not in given and not set(names) <= set(domains):
         what = f"{variable}, the distance" if variable == "n" else variable
         mean = f"did you mean {variable} for {names[0]}?"

@@ -1,4 +1,4 @@
-r"""Tokens of a text (`spelled`), and the state of their reading: columns, symbols, depth.
+r"""Tokens of a text, its heading (`p(x) =`, `lambda q, k:`), columns and depth as it is read.
 
 People spell what the grammar reads in many ways: signs of print, LaTeX, prefixes of libraries.
 `spelled` cuts a text into tokens, each with the column where it begins in the given text. What only

@@ -1,4 +1,4 @@
-"""The gamma function and its relatives.
+"""The gamma function and its relatives: log gamma, polygamma, factorial, binomial, harmonic.
 
 Expansions at infinity: Stirling's series and its derivatives, DLMF 5.11(ii), 5.15(i).
 """

@@ -1,4 +1,4 @@
-"""The symbol `n`, `Lookup` tables, and numbers that SymPy does not evaluate."""
+"""The symbol `n`, `Lookup` tables, rationals and roots that SymPy does not evaluate."""
 
 from __future__ import annotations
 

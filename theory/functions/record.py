@@ -1,4 +1,4 @@
-"""The record of a function, all its properties in one place, and the walk that takes its rules.
+"""The record of a function, the registry, what a value needs, the walk that takes a record's rules.
 
 See the package's description for what each rule is handed and has to return. A formula is walked
 node by node in an arithmetic that is a parameter. An `Arithmetic` says what a node does with the
@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import sympy
 from flint import ctx
-from sympy import Basic, Expr, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra.door import check_time
 
@@ -60,7 +60,7 @@ class Function:
         positive: of a constant that is not proved positive nothing is said.
         elementary: an identity on the real domain, in exp, log, powers, sin, cos, atan and others.
         asymptotic: the same with remainder functions, for enclosures at large arguments.
-        scaled: the form for arguments that are large or small (see `enclosures.logarithm`).
+        scaled: the form for large or small arguments (see `enclosures.change_of_variable`).
         logarithm: the logarithm of a value that is positive, in simpler terms.
         complement: of an odd function that tends to 1, the rest of 1, in other terms.
         branch: what it is where the signs of some quantities are known (`decide`).
@@ -151,6 +151,30 @@ def record_of(node: object) -> Function | None:
 def records() -> tuple[Function, ...]:
     """All records."""
     return tuple(_RECORDS.values())
+
+
+# -- what a formula contains -----------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=20_000)
+def symbols(e: Basic) -> frozenset[Symbol]:
+    """The free symbols of an expression, kept: SymPy walks through the whole expression each
+    time."""
+    return frozenset(e.free_symbols)
+
+
+@functools.lru_cache(maxsize=20_000)
+def kinds(e: Basic) -> frozenset[type[Basic]]:
+    """The classes of the parts of an expression, kept; infinities and NaN have a class each.
+
+    >>> from sympy.abc import x
+    >>> sympy.log in kinds(x * sympy.log(x)), UNDEFINED.isdisjoint(kinds(x + S.NaN))
+    (True, False)
+    """
+    return frozenset((type(e),)).union(*map(kinds, e.args))
+
+
+UNDEFINED = frozenset({type(S.NaN), type(S.ComplexInfinity)})
 
 
 # -- where a formula has a value -------------------------------------------------------------------
@@ -292,7 +316,7 @@ class Program:
     def _place(self, e: Basic) -> int:
         """The place of a node's value: equal nodes share one, parts come before the whole."""
         if e not in self.places:
-            if not e.free_symbols & self.symbols:
+            if self.symbols.isdisjoint(symbols(e)):
                 place = len(self.places)
                 self.constants.append((place, e))
             else:

@@ -1,4 +1,4 @@
-"""Circular functions and their inverses."""
+"""Circular functions and their inverses: sine, cosine, tangent, cotangent, their arcs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,16 @@ from farfield.theory.coefficients.oscillation import (
 from farfield.theory.coefficients.signs import Context, with_proved_rationals
 from farfield.theory.formula.bounded_nodes import TooLarge, rebuilt
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import Arithmetic, Function, Operation, record_of, value
+from farfield.theory.functions.record import (
+    UNDEFINED,
+    Arithmetic,
+    Function,
+    Operation,
+    kinds,
+    record_of,
+    symbols,
+    value,
+)
 from farfield.theory.relations import BY_KIND
 from farfield.theory.transseries.arithmetic import (
     Monomial,
@@ -85,18 +94,18 @@ class Expansion(Arithmetic):
         return of_constant(constant(e, self.context), self.context)
 
     def operation(self, e: Basic) -> Operation:
-        if not e.has(n):
+        if n not in symbols(e):
             return lambda: self._constant(e), ()
         if e == n:
             return lambda: monomial(iterated_log(0), self.context), ()
         if e.is_Add or e.is_Mul:
-            fixed, moving = sympy.sift(e.args, lambda a: not a.has(n), binary=True)
+            fixed, moving = sympy.sift(e.args, lambda a: n not in symbols(a), binary=True)
             parts = [*moving, e.func(*fixed)] if fixed else moving
             return add if e.is_Add else _product, parts
         return super().operation(e)
 
     def power(self, e: Expr) -> Operation:
-        if not e.exp.has(n):
+        if n not in symbols(e.exp):
             return lambda base: base ** constant(e.exp, self.context), (e.base,)
         if door.assumed(e.base, "negative") and door.assumed(e.exp, "integer"):
             wave = of_constant(bounded_atom(S.NegativeOne, S.One), self.context)
@@ -240,7 +249,7 @@ def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: object) -> Transs
         while len(derivatives) <= k:
             derivatives.append(door.diff(derivatives[-1], x))
         value = door.replaced(derivatives[k], {x: point}) / math.factorial(k)
-        if value.has(S.ComplexInfinity, S.NaN):
+        if not UNDEFINED.isdisjoint(kinds(value)):
             raise Undecided(f"{name} at a singular point")
         if value.is_real is False:
             raise NotReal(f"{name} outside its domain")
@@ -344,7 +353,7 @@ def eventual(e: Expr, context: Context) -> Expr:
     >>> eventual(sympy.Piecewise((n, n < 100), (-n, True)), Context())
     -n
     """
-    if not e.args or not e.has(*_DECIDED):
+    if _DECIDED.isdisjoint(kinds(e)):
         return e
     if isinstance(e, sympy.Piecewise):
         for piece, condition in e.args:
@@ -407,7 +416,7 @@ def _with_infinity(operation: type[Basic], args: list[Expr], context: Context) -
 
 
 _INFINITE = (S.Infinity, S.NegativeInfinity)
-_DECIDED = (
+_DECIDED = {
     sympy.Piecewise,
     Lookup,
     sympy.Min,
@@ -415,7 +424,7 @@ _DECIDED = (
     sympy.sign,
     sympy.Heaviside,
     sympy.Abs,
-)
+}
 
 
 def holds(condition: Basic, context: Context) -> bool:

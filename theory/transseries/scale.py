@@ -14,7 +14,8 @@ at most m + 1 rungs, m the number of nested logarithms in p.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
 from itertools import starmap
 
 import sympy
@@ -62,10 +63,27 @@ def term_expression(m: Monomial, c: Coefficient = ONE) -> Expr:
     return sympy.Mul(to_sympy(c), *factors)
 
 
-def as_step_values(name: str, g: Transseries) -> dict[str, Expr]:
-    """A transseries as a step has it: its terms, and what the `error` is O() of (0: exact)."""
-    error = S.Zero if g.remainder is None else term_expression(g.remainder)
-    return {name: sympy.Add(*starmap(term_expression, g.terms)), "error": error}
+class StepValues(Mapping[str, Expr]):
+    """A transseries as a step has it: its terms, and what the `error` is O() of (0: exact). They
+    are expressions once somebody looks at them: a verdict alone needs none."""
+
+    def __init__(self, name: str, g: Transseries) -> None:
+        self._given = name, g.terms, g.remainder
+
+    @cached_property
+    def _values(self) -> dict[str, Expr]:
+        name, terms, remainder = self._given
+        error = S.Zero if remainder is None else term_expression(remainder)
+        return {name: sympy.Add(*starmap(term_expression, terms)), "error": error}
+
+    def __getitem__(self, name: str) -> Expr:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 @traced(1, lambda decision: decision.condition)
@@ -77,7 +95,7 @@ def bertrand_test(rho: Transseries) -> Decision:
 def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
     """The same with the rest of rho: without the logarithms of the rungs, and without leading
     terms that are 0."""
-    steps = [Step("expansion", as_step_values("rho", rho))]
+    steps = [Step("expansion", StepValues("rho", rho))]
     rest, limits = rho, list[Expr]()
     for k in range(1, MAX_RUNGS + 1):
         rest, limit, strict = _limit(rest, iterated_log(k))

@@ -63,7 +63,7 @@ from farfield.theory.transseries.arithmetic import (
     normalised,
     size,
 )
-from farfield.theory.transseries.scale import as_step_values, bertrand_test, term_expression
+from farfield.theory.transseries.scale import StepValues, bertrand_test, term_expression
 
 _rule = traced(1, lambda decision: decision.condition)
 
@@ -123,7 +123,7 @@ def _expansion(rho: Transseries) -> tuple[Step, ...]:
         if e is None or not all(type(s) is sympy.Symbol for s in e.free_symbols):
             return ()
         terms.append((m, coefficient(e)))
-    return (Step("expansion", as_step_values("rho", rho.of(terms, rho.remainder))),)
+    return (Step("expansion", StepValues("rho", rho.of(terms, rho.remainder))),)
 
 
 def _written_out(c: Coefficient) -> Expr | None:
@@ -154,7 +154,7 @@ def _bounds(rho: Transseries) -> Decision:
             reason = why
             continue
         if decision.converges is wanted:
-            return decision.of_bound(Step(rule, as_step_values("bound", -bound)))
+            return decision.of_bound(Step(rule, StepValues("bound", -bound)))
     raise reason
 
 
@@ -243,7 +243,7 @@ def _average(rho: Transseries) -> Decision:
         decision = bertrand_test(mean)
         if decision.converges is wanted or not several:
             values = wave.stated() | {"infimum": to_sympy(wave.least)}
-            return decision.of_bound(Step("average", as_step_values("bound", mean) | values))
+            return decision.of_bound(Step("average", {**StepValues("bound", mean), **values}))
     raise Undecided("further oscillations leave the average open")
 
 

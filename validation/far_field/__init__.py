@@ -7,6 +7,7 @@ one by one, with queries and keys at positions of one's own choice. `models.repa
 inference.
 
     foresee     what longer rows cost: `long_rows`, `gap_probe`, `blame`, `worth`, `intervals`
-    mend        which change helps: `cost`, `halving`, `readings`, `recall`, `advice`, `rotary`
+    mend        which change helps: `cost`, `halving`, `readings`, `recall`, `change_scores`,
+                `rotary`
     apply       that change on a live model
 """

@@ -21,8 +21,9 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.number import natural
 from farfield.validation.far_field.mend import Mending
 from farfield.validation.far_field.rotary import applied, settings_of
+from farfield.validation.models.joined_attention import joined
 from farfield.validation.models.library_network import rotations
-from farfield.validation.models.network import QUERIES, joined
+from farfield.validation.models.network import QUERIES
 from farfield.validation.models.repairs import Repair, candidates
 from farfield.validation.optional import library
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from farfield.theory.answers.blocks import Block, Curve, Line, sentence, table
-from farfield.validation.far_field.gap_probe import mean_and_half
+from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.model_on_text import ModelOnText, Settings, reach_of, subject_of
 from farfield.validation.models.network import nats, scores_at
 from farfield.validation.models.repairs import Repair, Repaired

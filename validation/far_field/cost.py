@@ -1,12 +1,15 @@
-"""What is cheaper: to read long rows, or to foresee them from short ones?
+"""What is cheaper: to read long rows, or to foresee them? Seconds of each, by tokens and pairs.
 
 Seconds follow from the speed of one short row. Rows that do not fit into memory are not read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
+from farfield.validation.far_field.long_rows import Sampling
 from farfield.validation.far_field.model_on_text import ModelOnText
 from farfield.validation.far_field.recall import BLOCK, MOST, part_of, roomy
 from farfield.validation.models import speed
@@ -41,6 +44,19 @@ def foreseen(work: Work, row: int, rows: int, samples: int) -> float:
     places, far = _places(row), row + samples
     plain, stage = rows * row * row / 2, rows * row * (row * 3 / 2 + far)
     return work.of(2 * rows * row + places, plain + stage + places * (places / 2 + far))
+
+
+def staged(subject: ModelOnText, lengths: Sequence[int], sampling: Sampling) -> tuple[int, int]:
+    """Tokens of a target row, and its queries times keys, in all stages to some lengths."""
+    row, waiting = subject.length, {*lengths}
+    most = min(sampling.samples, row * (subject.settings.rows - 1))
+    tokens, pairs = row, row * row
+    while waiting:
+        ends = sampling.ends(row, max(waiting))
+        tokens += row * (len(ends) - 1)
+        pairs += sum(row * (3 * row + s * most) for s in range(1, len(ends)))
+        waiting -= {*ends}
+    return tokens, pairs
 
 
 def _places(row: int) -> int:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,13 +23,11 @@ import numpy as np
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.validation.far_field.blame import Blame, blame
-from farfield.validation.far_field.cost import timed
-from farfield.validation.far_field.gap_probe import GapProbe, mean_and_half, probe
-from farfield.validation.far_field.intervals import elsewhere
+from farfield.validation.far_field.cost import staged, timed
+from farfield.validation.far_field.gap_probe import GapProbe, probe
+from farfield.validation.far_field.intervals import elsewhere, mean_and_half
 from farfield.validation.far_field.long_rows import Sampling
 from farfield.validation.far_field.model_on_text import (
-    QUICK,
-    ModelOnText,
     Settings,
     reach_of,
     subject_of,
@@ -238,7 +236,7 @@ def foresee(
     far, how = reach_of(subject, to), subject.settings
     lengths = Sampling().ends(subject.length, far)[1:]
     done, total, looks = 0, 3 * len(subject.groups), (how.main, how.check, how.third)
-    work, each = timed(subject), [_work(subject, lengths, sampling) for sampling in looks]
+    work, each = timed(subject), [staged(subject, lengths, sampling) for sampling in looks]
     lasts = len(subject.groups) * how.rows * sum(work.of(*one) for one in each)
     read = f"{len(subject.groups)} groups of {how.rows} rows of {subject.length} tokens"
     progress(subject.first(f"about {lasting(lasts)}: {read}, three looks"), 0, 0)
@@ -268,7 +266,7 @@ def foresee(
             f"doubling says {last.main:.3f} and one stage {last.check:.3f}, further apart than "
             "the interval of {:.3f} to {:.3f}".format(*last.interval)
         )
-    main, check = (_work(subject, [far], sampling)[1] for sampling in looks[:2])
+    main, check = (staged(subject, [far], sampling)[1] for sampling in looks[:2])
     return Foresight(
         status=Status.ENCLOSED if known else Status.UNKNOWN,
         label=Label.FORECAST if known else None,
@@ -285,51 +283,3 @@ def foresee(
         source=subject.source,
         guess=subject.guess,
     )
-
-
-def gap_probe(
-    model: Any,
-    text: Any = None,
-    *,
-    to: Any,
-    length: Any = None,
-    device: Any = None,
-    dtype: Any = None,
-    progress: Progress = silent,
-) -> GapProbe:
-    """What positions alone cost a model, up to `to` tokens: the first answer, within seconds.
-
-    Args:
-        model: a folder, a GGUF file, a name in the hub's cache, or a model of the library.
-        text: a file or a folder, as of `foresee`.
-        to: the longest row; each doubling up to it is asked, and lengths where costs begin.
-        length: tokens of the rows that are read, as of `foresee`.
-        device: of torch, as of `mend`.
-        dtype: of the weights, as of `mend`.
-        progress: called as `progress(stage, done, total, note)`; the note is the newest number.
-
-    Raises:
-        InputError: as `foresee`.
-    """
-    subject = subject_of(model, text, length, QUICK, device, dtype)
-    lengths = Sampling().ends(subject.length, reach_of(subject, to))[1:]
-    row, rows = subject.length, len(subject.groups)
-    lasts = rows * (len(lengths) + 1) * timed(subject).of(row, row**2 / 2)
-    said = f"{rows} rows of {row} tokens at each of {len(lengths)} lengths, more where costs begin"
-    progress(subject.first(f"about {lasting(lasts)}: {said}"), 0, 0)
-    report = functools.partial(progress, "positions")
-    gaps = probe(subject.network, subject.groups[:, 0], lengths, report)
-    return replace(gaps, subject=subject.outline.name, guess=subject.guess)
-
-
-def _work(subject: ModelOnText, lengths: Sequence[int], sampling: Sampling) -> tuple[int, int]:
-    """Tokens of a target row, and its queries times keys, in all stages to some lengths."""
-    row, waiting = subject.length, {*lengths}
-    most = min(sampling.samples, row * (subject.settings.rows - 1))
-    tokens, pairs = row, row * row
-    while waiting:
-        ends = sampling.ends(row, max(waiting))
-        tokens += row * (len(ends) - 1)
-        pairs += sum(row * (3 * row + s * most) for s in range(1, len(ends)))
-        waiting -= {*ends}
-    return tokens, pairs

@@ -8,25 +8,29 @@ should cost nothing. The probe sees neither dilution nor the worth of a longer t
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import plural
+from farfield.validation.far_field.change_scores import COST
+from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.intervals import mean_and_half
+from farfield.validation.far_field.long_rows import Sampling
+from farfield.validation.far_field.model_on_text import QUICK, reach_of, subject_of
 from farfield.validation.models.network import Network, nats, scores_at
+from farfield.validation.models.speed import lasting
+from farfield.validation.progress import Progress, silent
 from farfield.validation.uniform_guess import warned
 
-COST = 0.05
-"""Nats by which positions cost something."""
 _STEP = 1.1  # how near the two lengths lie between which a model breaks
 
 
@@ -96,6 +100,41 @@ class GapProbe(Answer):
         )
 
 
+def gap_probe(
+    model: Any,
+    text: Any = None,
+    *,
+    to: Any,
+    length: Any = None,
+    device: Any = None,
+    dtype: Any = None,
+    progress: Progress = silent,
+) -> GapProbe:
+    """What positions alone cost a model, up to `to` tokens: the first answer, within seconds.
+
+    Args:
+        model: a folder, a GGUF file, a name in the hub's cache, or a model of the library.
+        text: a file or a folder, as of `foresee`.
+        to: the longest row; each doubling up to it is asked, and lengths where costs begin.
+        length: tokens of the rows that are read, as of `foresee`.
+        device: of torch, as of `mend`.
+        dtype: of the weights, as of `mend`.
+        progress: called as `progress(stage, done, total, note)`; the note is the newest number.
+
+    Raises:
+        InputError: as `foresee`.
+    """
+    subject = subject_of(model, text, length, QUICK, device, dtype)
+    lengths = Sampling().ends(subject.length, reach_of(subject, to))[1:]
+    row, rows = subject.length, len(subject.groups)
+    lasts = rows * (len(lengths) + 1) * timed(subject).of(row, row**2 / 2)
+    said = f"{rows} rows of {row} tokens at each of {len(lengths)} lengths, more where costs begin"
+    progress(subject.first(f"about {lasting(lasts)}: {said}"), 0, 0)
+    report = functools.partial(progress, "positions")
+    gaps = probe(subject.network, subject.groups[:, 0], lengths, report)
+    return replace(gaps, subject=subject.outline.name, guess=subject.guess)
+
+
 def probe(
     network: Network,
     rows: Tensor,
@@ -159,13 +198,3 @@ def gap_losses(network: Network, rows: Tensor, length: int) -> Tensor:
     row = rows.shape[1] - 1
     near, far = torch.arange(row // 2), torch.arange(length - row + row // 2, length)
     return nats(scores_at(network, rows[:, :-1], torch.cat([near, far]), row // 4), rows)
-
-
-def mean_and_half(values: np.ndarray) -> tuple[float, float]:
-    """The mean of values, and half of its 95 % interval by Student's distribution.
-
-    >>> mean_and_half(np.array([1.0, 1.0, 1.0]))
-    (1.0, 0.0)
-    """
-    error = values.std(ddof=1) / math.sqrt(len(values))
-    return float(values.mean()), float(error * student.ppf(0.975, len(values) - 1))

@@ -14,8 +14,8 @@ import numpy as np
 
 from farfield.theory.answers.errors import refuse
 from farfield.validation.far_field import cost
-from farfield.validation.far_field.advice import BUDGET, Mended, rank
-from farfield.validation.far_field.gap_probe import mean_and_half
+from farfield.validation.far_field.change_scores import BUDGET, Mended, rank
+from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.model_on_text import ModelOnText
 from farfield.validation.far_field.readings import ENDS, RowReading, RowReadings, Way
 from farfield.validation.models.cache import Serving, row_cache

@@ -1,4 +1,4 @@
-"""Intervals for text that nobody has read: split conformal, by the size of the forecast.
+"""Intervals: of a mean over rows; split conformal ones for text that nobody has read.
 
 A score is `(measured - said) / (UNIT + |said|)`: the log ratio is forecast on some rows of a text,
 and measured on others. Of `n` scores, the interval of a new model is
@@ -18,6 +18,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
 
 UNIT = 0.1  # a log ratio below which errors do not grow with the forecast
 SHARE = 0.9
@@ -86,3 +89,13 @@ def elsewhere(said: float, times: float, share: float = SHARE) -> tuple[float, f
     known = {x.times for x in residuals()}
     nearest = min(known, key=lambda n: abs(math.log(n / times)))
     return around(said, [x.score for x in residuals() if x.times == nearest], share)
+
+
+def mean_and_half(values: np.ndarray) -> tuple[float, float]:
+    """The mean of values, and half of its 95 % interval by Student's distribution.
+
+    >>> mean_and_half(np.array([1.0, 1.0, 1.0]))
+    (1.0, 0.0)
+    """
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return float(values.mean()), float(error * student.ppf(0.975, len(values) - 1))

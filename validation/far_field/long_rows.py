@@ -1,4 +1,4 @@
-"""Rows of `N` tokens from rows of `T`: the far field of a network.
+"""Rows of `N` tokens from rows of `T`, stage by stage: far keys are drawn, each stands for many.
 
 A group is `R` rows of `T` tokens that follow each other in a text; the first represents the start
 of the text. Stage `s` represents the positions `E[s-1] .. E[s] - 1`, with `E[0] = T`: its rows are
@@ -29,14 +29,8 @@ import torch
 from torch import Tensor
 
 from farfield.validation.models.content_bias import Content
-from farfield.validation.models.network import (
-    Keep,
-    Network,
-    joined,
-    nats,
-    sides,
-    whole,
-)
+from farfield.validation.models.joined_attention import joined
+from farfield.validation.models.network import Keep, Network, nats, sides, whole
 
 NOTHING = torch.zeros(1, 1, 1, 1)
 LOGITS = 1 << 17  # of a head, at a time

@@ -1,4 +1,4 @@
-"""Which change at inference helps a trained model on long rows, and what does it cost?
+"""Which change at inference helps a trained model on long rows, is it advised, what does it cost?
 
 The gap probe drops settings of a rotary model that lose too much. Those that are left read a row,
 and the best of them two more (`halving`), each with needles at all distances. A reading is a real
@@ -6,9 +6,9 @@ row where that is cheaper than its forecast (`cost`), else the far field in one 
 is written down as it is made (`readings`), so that a stopped search goes on.
 
 The text that is cut to the training length is the one that settings of a rotary model have to beat,
-by right answers (`advice`). Where no text is cut, as in models without rotations, loss decides: a
-graft with a window of the training length is taken where a paired interval over rows says that it
-helps, and another change where the same test says that it helps more.
+by right answers (`change_scores`). Where no text is cut, as in models without rotations, loss
+decides: a graft with a window of the training length is taken where a paired interval over rows
+says that it helps, and another change where the same test says that it helps more.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.far_field.advice import (
+from farfield.validation.far_field.change_scores import (
+    COST,
     Mended,
     advised,
-    bands,
     holds,
     lost,
     paired,
@@ -39,7 +39,6 @@ from farfield.validation.far_field.advice import (
     shown_below,
 )
 from farfield.validation.far_field.cost import timed
-from farfield.validation.far_field.gap_probe import COST
 from farfield.validation.far_field.halving import Halving, reading_plan
 from farfield.validation.far_field.model_on_text import (
     QUICK,
@@ -49,7 +48,7 @@ from farfield.validation.far_field.model_on_text import (
     subject_of,
 )
 from farfield.validation.far_field.readings import ENDS, RowReadings, Way
-from farfield.validation.far_field.recall import needles_of
+from farfield.validation.far_field.recall import bands, needles_of
 from farfield.validation.far_field.rotary import Paste, pastes, settings_of
 from farfield.validation.json_files import Book, writable_folder
 from farfield.validation.models.folder import describe

@@ -1,4 +1,4 @@
-"""A model and the rows of a text that the far field reads.
+"""A model and the groups of rows of a text that the far field reads: lengths, losses, settings.
 
 A group is some rows that follow each other. Groups are evenly spaced in the text.
 """

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.validation.far_field.advice import NeedleScore
 from farfield.validation.far_field.gap_probe import gap_losses
 from farfield.validation.far_field.long_rows import Stages
 from farfield.validation.far_field.model_on_text import ModelOnText
@@ -26,6 +25,7 @@ from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
     NeedleRow,
+    NeedleScore,
     Told,
     distances,
     drawn,

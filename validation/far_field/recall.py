@@ -1,4 +1,4 @@
-"""Needles: what a model recalls over a distance, from a few blocks of a long row.
+"""Needles: how each is written, asked and recalled, by bands of distance, from blocks of a row.
 
 Sentences stand at some distances before the end of a row, and the end asks for each. The first
 block of the row, a part around each needle and the last block are read, at their true positions.
@@ -18,6 +18,7 @@ import math
 import os
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,6 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.far_field.advice import NeedleScore, bands
 
 BLOCK = 512
 """Most tokens of the first and of the last block."""
@@ -184,6 +184,58 @@ class NeedleRow(NamedTuple):
             at = length - needle.distance - part // 4
             kept |= {*range(max(begin, at), at + part)}
         return torch.tensor(sorted(kept))
+
+
+class NeedleScore(NamedTuple):
+    """How a needle is recalled.
+
+    Fields:
+        kind, distance: of the needle.
+        log_probability: of its answer, in nats.
+        right: whether each token of the answer is the likeliest one.
+        chance: log probability of the answer for who knows the answers that there are.
+        row: in which it stands.
+    """
+
+    kind: str
+    distance: int
+    log_probability: float
+    right: bool
+    chance: float = -math.inf
+    row: int = 0
+
+    @property
+    def gain(self) -> float:
+        """Log probability over chance, 0 below it."""
+        return max(0.0, self.log_probability - self.chance)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Distances that are told apart: near, to the training length, beyond it.
+
+    Fields:
+        low, high: distances beyond `low` and up to `high`.
+        trained: whether it lies within the training length.
+    """
+
+    low: int
+    high: int
+    trained: bool
+
+    def of(self, scores: Sequence[NeedleScore]) -> list[NeedleScore]:
+        """The needles in it."""
+        return [score for score in scores if self.low < score.distance <= self.high]
+
+
+def bands(trained: int, to: int) -> tuple[Band, ...]:
+    """A quarter of the training length, the other three quarters, and everything beyond.
+
+    >>> [(band.low, band.high) for band in bands(8192, 16384)]
+    [(0, 2048), (2048, 8192), (8192, 16384)]
+    """
+    ends = [0, min(trained // 4, to), min(trained, to), to]
+    return tuple(Band(a, b, b <= trained) for a, b in itertools.pairwise(ends) if a < b)
 
 
 def roomy(length: int, to: int) -> bool:

@@ -1,4 +1,4 @@
-"""Settings of a rotary model for rows beyond its training length, as people set them.
+"""Settings of rotary models for longer rows; what transformers, vLLM and llama.cpp take for them.
 
 A setting changes `rope_parameters` of `config.json`, or keeps a window with first keys, scales
 logits, or cuts the text. Frequencies are the library's: a setting is applied to a live model by its

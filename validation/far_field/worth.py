@@ -28,7 +28,7 @@ from torch import Tensor
 
 from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.theory.answers.number import plural
-from farfield.validation.far_field.gap_probe import mean_and_half
+from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.long_rows import Stages
 from farfield.validation.far_field.model_on_text import ModelOnText
 from farfield.validation.harness.measure import nats_of

@@ -1,4 +1,4 @@
-"""Causal softmax attention with a bias of the logits: a specification, a CPU path, a GPU path.
+"""Causal softmax attention with a bias: float64 specification, chunks on a CPU, FlexAttention.
 
 All three compute, for queries at positions `i` and keys at positions `j`,
 
@@ -29,7 +29,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -166,50 +166,40 @@ def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
     return groups
 
 
-def _by_table(
-    q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask, sink: Tensor | None = None
-) -> Tensor:
-    """Heads of like bands together, a chunk of queries at a time, each in reverse order."""
-    length, offset, parts = k.shape[-2], k.shape[-2] - q.shape[-2], []
-    for heads, width in _bands(q, k, table):
-        rows = table[heads] if len(table) > 1 else table
-        vector, early = _vector(rows, mask), _first_keys(rows, mask, offset, length)
-        chunks = []
-        for start, stop, first in _chunks(mask, offset, length, CHUNK, width):
-            at, near = slice(start - offset, stop - offset), slice(first, stop)
-            keys, values = k[:, heads, near], v[:, heads, near]
-            bias = _view(vector, length - stop + first, stop - start, stop - first)
-            if mask.sinks:
-                keys, values = (
-                    torch.cat([x[:, heads, : mask.sinks], x[:, heads, near]], -2) for x in (k, v)
-                )
-                bias = torch.cat([early[:, at].flip(-2), bias], -1)
-            if sink is not None:
-                keys, values, bias = _with_sink(sink[heads], keys, values, bias)
-            queries = q[:, heads, at].flip(-2)
-            part = scaled_dot_product_attention(queries, keys, values, bias[None])
-            chunks.append(part.flip(-2))
-        parts.append(torch.cat(chunks, -2))
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+class _Chunk(NamedTuple):
+    """Neighbouring queries of a row, which are taken in reverse order, and the keys that they see.
+
+    Fields:
+        queries: their places among the queries.
+        keys: the places of the keys in the row.
+        begin: where their bias begins in what `_vector` gives.
+    """
+
+    queries: slice
+    keys: slice
+    begin: int
+
+    @property
+    def entries(self) -> slice:
+        """What the bias is made of: row `r` and column `c` have entry `begin + r + c`."""
+        rows, columns = (x.stop - x.start for x in (self.queries, self.keys))
+        return slice(self.begin, self.begin + rows + columns - 1)
+
+    def bias(self, vector: Tensor) -> Tensor:
+        """The bias, shape (heads or 1, queries, keys), as a view."""
+        view = vector[:, self.entries].unfold(-1, self.keys.stop - self.keys.start, 1)
+        return view.contiguous() if vector.is_cuda else view  # its kernels take whole rows
 
 
-def _first_keys(table: Tensor, mask: Mask, offset: int, length: int) -> Tensor:
-    """Logits of the first keys, for the queries whose window has left them behind."""
-    j = torch.arange(mask.sinks, device=table.device)
-    i = torch.arange(offset, length, device=table.device)[:, None]
-    seen = mask.sees(i, j) & ~Mask(mask.window, mask.bca).sees(i, j)
-    return table[:, (i - j).clamp(min=0)].masked_fill(~seen, -math.inf)
-
-
-def _chunks(
-    mask: Mask, offset: int, length: int, chunk: int, width: int
-) -> Iterator[tuple[int, int, int]]:
-    """Queries from and to, and the first key that they see within this many keys."""
+def _chunks(mask: Mask, offset: int, length: int, chunk: int, width: int) -> Iterator[_Chunk]:
+    """The queries from `offset` on, so many at a time, with the keys within this width."""
     chunk = mask.bca or min(chunk, max(128, width // 2))  # c queries take c + width keys each
     for start in range(offset // chunk * chunk, length, chunk):
         begin, stop = max(start, offset), min(start + chunk, length)
         if begin < stop:
-            yield begin, stop, max(mask.first(begin), begin - width + 1, 0)
+            first = max(mask.first(begin), begin - width + 1, 0)
+            queries = slice(begin - offset, stop - offset)
+            yield _Chunk(queries, slice(first, stop), length - stop + first)
 
 
 def _vector(table: Tensor, mask: Mask) -> Tensor:
@@ -220,13 +210,26 @@ def _vector(table: Tensor, mask: Mask) -> Tensor:
     return torch.cat([table.flip(-1), torch.full_like(table, -math.inf)], -1)
 
 
-def _view(vector: Tensor, begin: int, rows: int, columns: int) -> Tensor:
-    """The mask of queries in reverse order, entry `vector[begin + row + column]`, as a view.
+def _first_keys(table: Tensor, mask: Mask, offset: int, length: int) -> Tensor:
+    """Logits of the first keys, for the queries whose window has left them behind."""
+    j = torch.arange(mask.sinks, device=table.device)
+    i = torch.arange(offset, length, device=table.device)[:, None]
+    seen = mask.sees(i, j) & ~Mask(mask.window, mask.bca).sees(i, j)
+    return table[:, (i - j).clamp(min=0)].masked_fill(~seen, -math.inf)
 
-    With queries `[start, stop)` and keys from `first`, `begin` is `L - stop + first`.
-    """
-    rows_of = vector[:, begin : begin + rows + columns - 1].unfold(-1, columns, 1)
-    return rows_of.contiguous() if vector.is_cuda else rows_of  # its kernels take whole rows
+
+def _met(
+    k: Tensor, v: Tensor, vector: Tensor, chunk: _Chunk, early: Tensor, sink: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Keys, values and bias that a chunk meets: a sink, then first keys, then the keys nearby."""
+    keys, values, bias = k[:, :, chunk.keys], v[:, :, chunk.keys], chunk.bias(vector)
+    if first := early.shape[-1]:
+        keys, values = (
+            torch.cat([k[:, :, :first], keys], -2),
+            torch.cat([v[:, :, :first], values], -2),
+        )
+        bias = torch.cat([early[:, chunk.queries].flip(-2), bias], -1)
+    return (keys, values, bias) if sink is None else _with_sink(sink, keys, values, bias)
 
 
 def _with_sink(sink: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -234,6 +237,24 @@ def _with_sink(sink: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor
     bias = bias.expand(*bias.shape[:-3], len(sink), -1, -1)
     bias = torch.cat([sink[:, None, None].expand(*bias.shape[:-1], 1), bias], -1)
     return pad(k, (0, 0, 1, 0)), pad(v, (0, 0, 1, 0)), bias
+
+
+def _by_table(
+    q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask, sink: Tensor | None = None
+) -> Tensor:
+    """Heads of like bands together, a chunk of queries at a time, each in reverse order."""
+    length, offset, parts = k.shape[-2], k.shape[-2] - q.shape[-2], []
+    for heads, width in _bands(q, k, table):
+        rows = table[heads] if len(table) > 1 else table
+        vector, early = _vector(rows, mask), _first_keys(rows, mask, offset, length)
+        own, chunks = None if sink is None else sink[heads], []
+        for chunk in _chunks(mask, offset, length, CHUNK, width):
+            keys, values, bias = _met(k[:, heads], v[:, heads], vector, chunk, early, own)
+            queries = q[:, heads, chunk.queries].flip(-2)
+            mixed = scaled_dot_product_attention(queries, keys, values, bias[None])
+            chunks.append(mixed.flip(-2))
+        parts.append(torch.cat(chunks, -2))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
 class _Learned(torch.autograd.Function):
@@ -261,30 +282,36 @@ class _Learned(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """With weights `w`, output `o` and its gradient `g`: `v_j` has `sum_i w_ij g_i`, the logit
+        of `i` and `j` has `w_ij (g_i . v_j - g_i . o_i)`, and all else follows from that."""
         q, k, v, table, output, sink = ctx.saved_tensors
         q, k, v, output, gradient = (x.contiguous() for x in (q, k, v, output, gradient))
         length, offset, scale = k.shape[-2], k.shape[-2] - q.shape[-2], q.shape[-1] ** -0.5
-        vector, m = _vector(table, ctx.mask), int(sink is not None)
+        vector, early = _vector(table, ctx.mask), q.new_empty(0)  # a mask with first keys is none
         by_q, by_k, by_v, by_vector = (torch.zeros_like(x) for x in (q, k, v, vector))
         by_sink = None if sink is None else q.new_zeros(len(sink), q.shape[-2])
-        inner, scaled = (gradient * output).sum(-1, keepdim=True), q * scale
-        for start, stop, first in _chunks(ctx.mask, offset, length, BACKWARD_CHUNK, length):
-            at, begin = slice(start - offset, stop - offset), length - stop + first
-            rows, g, d = (x[:, :, at].flip(-2) for x in (scaled, gradient, inner))
-            keys, values = k[:, :, first:stop], v[:, :, first:stop]
-            bias = _view(vector, begin, stop - start, stop - first)
-            if sink is not None:
-                keys, values, bias = _with_sink(sink, keys, values, bias)
-            weights = (rows @ keys.mT).add_(bias).softmax(-1)
-            by_logits = (g @ values.mT).sub_(d).mul_(weights)
+        scaled, constant = q * scale, (gradient * output).sum(-1, keepdim=True)
+        for chunk in _chunks(ctx.mask, offset, length, BACKWARD_CHUNK, length):
+            at = chunk.queries
+            queries, given, less = (x[:, :, at].flip(-2) for x in (scaled, gradient, constant))
+            keys, values, bias = _met(k, v, vector, chunk, early, sink)
+            weights = (queries @ keys.mT).add_(bias).softmax(-1)
+            by_logits = (given @ values.mT).sub_(less).mul_(weights)
             by_q[:, :, at] = (by_logits @ keys).flip(-2) * scale
-            by_k[:, :, first:stop] += (by_logits.mT @ rows)[:, :, m:]
-            by_v[:, :, first:stop] += (weights.mT @ g)[:, :, m:]
-            summed = by_logits.sum(0)
-            if by_sink is not None:
-                by_sink[:, at] = summed[..., 0].flip(-1)
-            summed = summed[..., m:].sum(0, keepdim=True) if len(table) == 1 else summed[..., m:]
-            by_vector[:, begin : begin + stop - start + stop - first - 1] += diagonals(summed)
+            by_keys, by_values = by_logits.mT @ queries, weights.mT @ given
+            by_bias = by_logits.sum(0)
+            if by_sink is not None:  # the key before all others
+                by_sink[:, at] = by_bias[..., 0].flip(-1)
+                by_keys, by_values, by_bias = (
+                    by_keys[:, :, 1:],
+                    by_values[:, :, 1:],
+                    by_bias[..., 1:],
+                )
+            by_k[:, :, chunk.keys] += by_keys
+            by_v[:, :, chunk.keys] += by_values
+            if len(table) == 1:
+                by_bias = by_bias.sum(0, keepdim=True)
+            by_vector[:, chunk.entries] += diagonals(by_bias)
         by_table = by_vector[:, :length].flip(-1)
         return by_q, by_k, by_v, by_table, None, None if by_sink is None else by_sink.sum(1)
 
@@ -310,37 +337,47 @@ def _by_pairs(
     mask: Mask,
     sink: Tensor | None,
 ) -> Tensor:
-    """A chunk of queries at a time, each with all keys before it: a bias may read them all.
+    """A chunk of queries at a time, each with all keys before it: a bias may read them all."""
+    offset, j = k.shape[-2] - q.shape[-2], torch.arange(k.shape[-2], device=k.device)
+    stretches, parts, done = _stretches(q, k), list[Tensor](), offset
+    whole = len(stretches) == 1 and not compiles(k.device, q.shape[-1])
+    for start, stop, keys in stretches:
+        rows = q[:, :, start - offset : stop - offset]
+        given = rows, k[:, :, :keys], v[:, :, :keys], bias, mask, sink, j[start:stop]
+        part = _of_pairs(*given) if whole else _pairs_again(*given)  # a short row has room
+        parts.append(part[:, :, done - start :])  # chunks of one shape may overlap
+        done = stop
+    return torch.cat(parts, -2)
+
+
+def _stretches(q: Tensor, k: Tensor) -> list[tuple[int, int, int]]:
+    """Where chunks of queries begin and end in the row, and how many of its first keys they read.
 
     On a GPU all chunks have one shape, with all keys of the row, so that one graph serves them.
     """
     batch, heads, queries, size = q.shape
     length, offset = k.shape[-2], k.shape[-2] - queries
-    j, alike = torch.arange(length, device=k.device), compiles(k.device, size)
-    chunks = [(a, b, b) for a, b, _ in _chunks(CAUSAL, offset, length, CONTENT_CHUNK, length)]
-    if alike:
-        most = max(CONTENT_CHUNK, LOGITS // (batch * heads * length))
-        step = min(queries, 1 << (most.bit_length() - 1))
-        stops = [*range(offset + step, length, step), length]
-        chunks = [(stop - step, stop, length) for stop in stops]
+    if not compiles(k.device, size):
+        ends = (chunk.keys.stop for chunk in _chunks(CAUSAL, offset, length, CONTENT_CHUNK, length))
+        return [(start, stop, stop) for start, stop in itertools.pairwise([offset, *ends])]
+    most = max(CONTENT_CHUNK, LOGITS // (batch * heads * length))
+    step = min(queries, 1 << (most.bit_length() - 1))
+    stops = [*range(offset + step, length, step), length]
+    return [(stop - step, stop, length) for stop in stops]
+
+
+def _pairs_again(*given: Any) -> Tensor:
+    """`_of_pairs`, compiled where torch can, whose matrices are made again for gradients."""
+    q, _, _, bias, *_ = given
     own = type(getattr(bias, "own", bias))
-    of_pairs = _of_pairs if own in _COMPILED_NOT else compiled(_of_pairs, q)
-    kept = len(chunks) == 1 and not alike  # a short row's weights may stay in memory
-    parts, done = list[Tensor](), offset
-    for start, stop, keys in chunks:
-        rows = q[:, :, start - offset : stop - offset]
-        given = rows, k[:, :, :keys], v[:, :, :keys], bias, mask, sink, j[start:stop]
+    if own not in _COMPILED_NOT:
         try:
-            part = of_pairs(*given) if kept else _remade(of_pairs, *given)
+            return _remade(compiled(_of_pairs, q), *given)
         except torch._dynamo.exc.TorchDynamoException as error:
             _COMPILED_NOT.add(own)
             said = f"{own.__name__} runs as it is, since torch does not compile it: {error}"
             warnings.warn(said, stacklevel=2)
-            of_pairs = _of_pairs
-            part = _remade(of_pairs, *given)
-        parts.append(part[:, :, done - start :])  # chunks of one shape may overlap
-        done = stop
-    return torch.cat(parts, -2)
+    return _remade(_of_pairs, *given)
 
 
 def _remade(function: Callable[..., Tensor], *given: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""The biases of a model: fixed, learned, or a module of your own; and the views of kernels.
+"""Biases of a model: fixed tables, learned formulas on torch tensors, modules; block masks of them.
 
 A bias with fixed parameters is the float64 table of its formula, rounded once. A bias with learned
 parameters is the same formula evaluated on tensors, so that gradients reach the parameters. Layers
@@ -36,11 +36,10 @@ from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import value
 from farfield.validation.harness import attention
-from farfield.validation.harness.attention import ScoreMod, table_score
-from farfield.validation.harness.mechanism import understood
-from farfield.validation.harness.model import DistanceBias, Transformer, adds, reach_of
+from farfield.validation.harness.attention import ScoreMod, bias_of_pairs, table_score
+from farfield.validation.harness.model import DistanceBias, adds, reach_of
 from farfield.validation.harness.own import Own, whose
-from farfield.validation.harness.settings import ModelSettings, Run
+from farfield.validation.harness.settings import ModelSettings
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
@@ -430,6 +429,17 @@ def _tried(module: nn.Module, heads: int, size: int) -> Given:
     return found
 
 
+def table_of(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor) -> Tensor | None:
+    """`p(n)`, shape (heads, length), of a module of the user's own whose bias at these queries, the
+    last of the row among them, depends on the distance alone; else None."""
+    j = torch.arange(k.shape[-2], device=k.device)
+    found, other = (bias_of_pairs(bias, *x, i, j)[0] for x in ((q[:, :, i], k), (-q[:, :, i], -k)))
+    table = found[:, -1].flip(-1)
+    wanted = torch.where(j <= i[:, None], table[:, (i[:, None] - j).clamp(min=0)], 0)
+    alike = (torch.where(j <= i[:, None], x, 0) for x in (found, other))
+    return table if all(torch.allclose(x, wanted, 1e-5, 1e-5) for x in alike) else None
+
+
 def modules(model: ModelSettings) -> list[nn.Module | None]:
     """The bias of each layer; layers with the same encoding share one, each has an `Own`."""
     shared: dict[int, nn.Module] = {}
@@ -443,20 +453,6 @@ def modules(model: ModelSettings) -> list[nn.Module | None]:
         else shared.get(id(source))
         for source in sources
     ]
-
-
-def model_of(run: Run, vocabulary: int = 256) -> Transformer:
-    """The model of a run with its initial weights, which the seed alone decides.
-
-    >>> model_of(Run(encoding="kerple_log", layers=2, width=32)).prepare(2)[0].bias.shape
-    torch.Size([8, 2])
-    """
-    settings = understood(run).but(vocabulary=vocabulary)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone
-        model.add_biases(modules(settings))
-        return model
 
 
 # -- the views that kernels of others take --------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a model does: perplexity by length, receptive fields, answers to a task.
+"""Measurements of a `LanguageModel`: losses, perplexities, attention and gradient fields, recall.
 
 *Perplexity* has three protocols, each on the same targets at every length. *Non-overlapping*: a
 text is cut into segments of the length, and every token of a segment is predicted [S]. *Last
@@ -29,6 +29,7 @@ from torch.nn.functional import cross_entropy
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.attention import bias_of_pairs, flushed
+from farfield.validation.harness.bias import table_of
 from farfield.validation.harness.data import NOT_ASKED, InductionRows, OwnRows, samples
 from farfield.validation.harness.model import Layer, Prepared, Transformer
 
@@ -328,17 +329,6 @@ def attention_field(
         model.hidden(model.embed(row[None].to(model.device)), mask, attend=look)
     erf, trf = torch.stack(layers).mean((0, 3, 4)).tolist()
     return [AttentionField(*each) for each in zip(thresholds, erf, trf, strict=True)]
-
-
-def table_of(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor) -> Tensor | None:
-    """`p(n)`, shape (heads, length), of a module of the user's own whose bias at these queries, the
-    last of the row among them, depends on the distance alone; else None."""
-    j = torch.arange(k.shape[-2], device=k.device)
-    found, other = (bias_of_pairs(bias, *x, i, j)[0] for x in ((q[:, :, i], k), (-q[:, :, i], -k)))
-    table = found[:, -1].flip(-1)
-    wanted = torch.where(j <= i[:, None], table[:, (i[:, None] - j).clamp(min=0)], 0)
-    alike = (torch.where(j <= i[:, None], x, 0) for x in (found, other))
-    return table if all(torch.allclose(x, wanted, 1e-5, 1e-5) for x in alike) else None
 
 
 def _row_fields(

@@ -1,4 +1,4 @@
-"""Runs: trained once, measured once, told as flat rows; and many of them by an engine.
+"""Runs: trained once, measured once, as rows of a folder; many of them by processes, or by Ray.
 
     RUNS/KEY/run.json               what is asked, as it is written
     RUNS/KEY/checkpoint.safetensors while it trains
@@ -45,7 +45,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.encodings.python_files import handed
 from farfield.theory.files import write
-from farfield.validation.harness.bias import model_of, modules
+from farfield.validation.harness.bias import modules
 from farfield.validation.harness.data import Data, InductionRows, OwnRows, Text, read_data
 from farfield.validation.harness.measure import (
     answers,
@@ -204,6 +204,20 @@ def job_of(run: Run) -> Job:
         if isinstance(bias, DistanceBias):
             bias.table(longest)
     return job
+
+
+def model_of(run: Run, vocabulary: int = 256) -> Transformer:
+    """The model of a run with its initial weights, which the seed alone decides.
+
+    >>> model_of(Run(encoding="kerple_log", layers=2, width=32)).prepare(2)[0].bias.shape
+    torch.Size([8, 2])
+    """
+    settings = understood(run).but(vocabulary=vocabulary)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone
+        model.add_biases(modules(settings))
+        return model
 
 
 def chosen_device(name: str = "auto") -> torch.device:

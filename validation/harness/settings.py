@@ -1,4 +1,4 @@
-"""Settings as users write them: one `Run`, and one `Plan` that expands lists into runs.
+"""Settings as users write them, checked: layers, sizes, one `Run`, one `Plan` that expands to runs.
 
 A run is named by the hash of what decides its weights, in canonical JSON. Labels are in no key, nor
 are the measurements: one training serves many.

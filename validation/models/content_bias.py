@@ -1,4 +1,4 @@
-"""Biases that depend on what is read, with far keys that represent many.
+"""A user's bias modules that depend on what is read: told from others, taken apart for far keys.
 
 A bias of content between a query at `i` and a key at `j` is made of what lies between them. A far
 key represents several positions and enters as often: they are its *weight*. Two forms are known,

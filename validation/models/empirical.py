@@ -1,4 +1,4 @@
-"""The empirical receptive field of a model: by its input gradient, or by its attention."""
+"""The empirical receptive field of an opened model on a text: by input gradient, by attention."""
 
 from __future__ import annotations
 

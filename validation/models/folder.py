@@ -1,4 +1,4 @@
-"""What a folder says of its model, whatever lies there."""
+"""What a folder says of its model, whatever lies there: a run, a GGUF file, a `config.json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of the library transformers as a network of the far field.
+"""A model of the library transformers as a network of the far field: its attention is hooked.
 
 The library runs its own layers. Its attention hook hands over queries and keys as they are turned
 at their own positions. They are turned back, and turned again wherever they are placed.

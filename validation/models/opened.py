@@ -1,4 +1,4 @@
-"""Models that are opened: scores of the next token, under windows of each layer.
+"""A model opened with its weights: device, memory, scores and attention under windows of layers.
 
 The model stays the library's, and so do its masks, biases and rotations. A layer is narrowed where
 the library hands it its mask. Nothing is downloaded, unpickled, or run from the folder: weights are

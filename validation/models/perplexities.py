@@ -1,4 +1,4 @@
-"""Perplexity of a model by the length of its context, by our protocols and by those of others.
+"""Perplexity of a model by the length of its context; the protocols of others: strides, chunks.
 
 *last-token*: every target is predicted from exactly as many tokens before it as the length says.
 *non-overlapping*: every token of a segment is predicted from those before it in the segment.

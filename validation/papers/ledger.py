@@ -1,4 +1,4 @@
-"""All claims of the three papers, decided."""
+"""All claims of the three papers, decided: counted by verdict, listed by section."""
 
 from __future__ import annotations
 

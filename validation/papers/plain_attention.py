@@ -70,13 +70,11 @@ def by_head(bias: str | Encoding, **options: Any) -> list[str]:
     return [str(h.verdict) for h in found.heads or (found,)]
 
 
-def of_layer(bias: str | Encoding | None, **options: Any) -> str:
-    """The verdict on a layer: it diverges as soon as one head does; empty where there is no bias.
+def of_layer(bias: str | Encoding, **options: Any) -> str:
+    """The verdict on a layer: it diverges as soon as one head does.
 
     >>> of_layer("alibi", heads=8)
     'converges'
     """
-    if bias is None:
-        return ""
     heads, order = by_head(bias, **options), ("diverges", "undecided", "conditional", "converges")
     return next((v for v in order if v in heads), "undecided")

@@ -1,4 +1,4 @@
-"""How the words of the papers are read, the same way in every check.
+"""How claims read words such as falls, stays, explodes, about x: as tests of numbers, always alike.
 
 * *stays*, *stable*, *keeps*, *extrapolates*: perplexity rises by less than the tolerance at every
   tested length beyond the training length ([Q, Definition 0.1], an increase alone counts).

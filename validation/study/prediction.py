@@ -166,15 +166,13 @@ class Prediction(Result):
             yield "certified window", f"error ≤ {w.error}", count(w.width), *detail
 
 
-def _in_the_rows_seen(
-    base: Prediction, length: int, eps: Sequence[str], tested: Sequence[int]
-) -> Prediction:
+def _in_the_rows_seen(base: Prediction, length: int, tested: Sequence[int]) -> Prediction:
     """Of a bias that is known in rows of `length` keys alone: its numbers in such rows."""
     subject, rows = base.encoding, [n for n in tested if n <= length]
     return dataclasses.replace(
         base,
         row_length=length,
-        row_fields=theoretical_receptive_field(subject, list(eps), length=length),
+        row_fields=theoretical_receptive_field(subject, SHARES, length=length),
         reaches=(reach(subject, ADVANTAGE, length=length),),
         leaks=tuple(leak(subject, base.trained, n) for n in rows if n > base.trained),
     )
@@ -204,7 +202,6 @@ def predict(
     subject: Encoding,
     name: str | None = None,
     *,
-    eps: Sequence[str] = SHARES,
     trained: int = 64,
     tested: Sequence[int] = (256, 1024),
     layers: int = 4,
@@ -214,7 +211,6 @@ def predict(
     Args:
         subject: the encoding.
         name: how to call it; its own name if not given.
-        eps: shares of mass left outside.
         trained: training length in tokens.
         tested: test lengths in tokens.
         layers: of the model whose gradient ERF is predicted.
@@ -235,7 +231,7 @@ def predict(
         layers=layers,
     )
     if subject.seen is not None:
-        return _in_the_rows_seen(base, subject.seen.distance + 1, eps, tested)
+        return _in_the_rows_seen(base, subject.seen.distance + 1, tested)
     if not subject.biases or subject.bca is not None:
         why = "Receptive field and leak are defined for additive biases only"
         return dataclasses.replace(base, missing=why)
@@ -244,7 +240,7 @@ def predict(
         return dataclasses.replace(base, missing=f"TRF and leak need values for {wanted}")
     fields: tuple[ReceptiveField, ...] = ()
     if convergence.verdict is Verdict.CONVERGES:
-        fields = theoretical_receptive_field(subject, list(eps))
+        fields = theoretical_receptive_field(subject, SHARES)
     rows = (row_length, *((None,) if fields else ()))
     windows: tuple[Window, ...] = ()
     if not base.windowless:
@@ -257,7 +253,7 @@ def predict(
     return dataclasses.replace(
         base,
         receptive_fields=fields,
-        row_fields=theoretical_receptive_field(subject, list(eps), length=row_length),
+        row_fields=theoretical_receptive_field(subject, SHARES, length=row_length),
         reaches=tuple(reach(subject, ADVANTAGE, length=n) for n in rows),
         leaks=tuple(leak(subject, trained, length) for length in tested),
         horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),

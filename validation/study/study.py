@@ -434,9 +434,6 @@ def survey(
         raise InputError(
             f"tested = {max(tested)} must be above the training length, {usual.length} tokens"
         )
-    unknown = sorted(set(train) - {name for name, _ in subjects})
-    if unknown:
-        raise InputError(f"{unknown[0]!r} is not among the encodings of the study")
     lengths = tested_lengths(usual.length, usual.measure.lengths)
     runs, entries = dict[str, Run](), []
     if train:  # everything that can be wrong is found before the first step

@@ -6,7 +6,7 @@ import pytest
 import sympy
 from flint import acb, arb, fmpq
 
-from farfield.numerics.enclosures.logarithm import in_logarithm
+from farfield.numerics.enclosures.change_of_variable import in_logarithm
 from farfield.numerics.enclosures.tails import (
     UNIT,
     HalfLine,

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.search import Unrecognised
+from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
 from farfield.numerics.summation.kernel import normal_form
-from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.series import series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding

@@ -2,6 +2,8 @@
 
 import ast
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -48,6 +50,26 @@ def test_a_call_that_never_ends_is_ended():
             endless()
     assert Endless.entered >= 3 and not door.inside()
     assert door.expand((X + 1) ** 2) == X**2 + 2 * X + 1
+
+
+def test_a_debugger_ends_after_an_interruption():
+    """Python 3.11 never ends a call under a tracer while a cleared exception is looked for."""
+    program = f"""
+import sys, time
+from farfield.theory.algebra import door
+sys.settrace(lambda *event: None)
+for call in (lambda: time.sleep({2 * door.STEP_S}), lambda: [0 for _ in range(10**9)]):
+    try:
+        door.watched(lambda: True, call)
+    except door.Interrupted:
+        pass
+    (lambda: None)()
+print("ended")
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert found.stdout == "ended\n"
 
 
 def test_in_every_thread_and_only_there():

@@ -264,7 +264,7 @@ def test_a_function_that_does_not_end_ends_at_the_budget(monkeypatch):
             n = n + 0 * n
         return n
 
-    monkeypatch.setattr("farfield.theory.encodings.sampling.CALL_S", 0.1)
+    monkeypatch.setattr("farfield.theory.encodings.samples.CALL_S", 0.1)
     monkeypatch.setattr("farfield.theory.encodings.tracing.TRACE_S", 0.1)
     with pytest.raises(InputError, match="did not end within"):
         encoding(turning)
@@ -277,7 +277,7 @@ def test_a_function_that_waits_is_not_waited_for_long(monkeypatch):
         while True:
             naps.append(time.sleep(0.01))
 
-    monkeypatch.setattr("farfield.theory.encodings.sampling.CALL_S", 0.1)
+    monkeypatch.setattr("farfield.theory.encodings.samples.CALL_S", 0.1)
     monkeypatch.setattr("farfield.theory.encodings.tracing.TRACE_S", 0.2)
     with pytest.raises(InputError, match="did not end within"):
         encoding(waiting)

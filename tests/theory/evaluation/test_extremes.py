@@ -13,6 +13,7 @@ from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision
 from farfield.theory.functions.record import records
 
 UNARY = sorted(r.name for r in records() if r.names and r.arity[0] == 1)
@@ -125,7 +126,8 @@ def test_a_table_keeps_its_budget(text):
 )
 def test_the_search_of_undefined_terms_is_that_of_each_distance(text):
     p = read(text)
-    each = [t for t in range(first_terms.MOST_TERMS) if not first_terms._has_value(p, t)]
+    with precision(256):
+        each = [t for t in range(first_terms.MOST_TERMS) if not first_terms._has_value(p, t)]
     fine = next(
         (t for t in range(first_terms.MOST_TERMS - 64) if not {*range(t, t + 64)} & {*each}), None
     )

@@ -6,8 +6,7 @@ import re
 import pytest
 
 import farfield
-from farfield.validation.far_field.cost import timed
-from farfield.validation.far_field.foresee import _work
+from farfield.validation.far_field.cost import staged, timed
 from farfield.validation.far_field.halving import reading_plan
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.models.speed import lasting
@@ -62,7 +61,7 @@ def test_the_work_that_is_said_is_that_of_the_rows_that_are_read(counted, words)
     before, tokens, lengths = passed[0], 0, (32, 64, TO)
     for sampling in (few.main, few.check, few.third):
         subject.ratios(lengths, sampling)
-        tokens += len(subject.groups) * few.rows * _work(subject, lengths, sampling)[0]
+        tokens += len(subject.groups) * few.rows * staged(subject, lengths, sampling)[0]
     begun = 2 * len(subject.groups) * few.rows * SHORT  # the rows alone are read once for all looks
     assert tokens - begun == passed[0] - before
 

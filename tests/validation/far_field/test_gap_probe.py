@@ -13,7 +13,8 @@ from transformers import (
 )
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.gap_probe import COST, gap_losses, probe
+from farfield.validation.far_field.change_scores import COST
+from farfield.validation.far_field.gap_probe import gap_losses, probe
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import nats, scores_at
 from farfield.validation.models.opened import network_of, open_model

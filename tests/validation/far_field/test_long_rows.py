@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.long_rows import Cell, Sampling, Stages, begin, far_losses
-from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run, ScaleSettings
 from farfield.validation.models.content_bias import content_of
 from farfield.validation.models.network import TrainedNetwork, losses, nats, scores_at

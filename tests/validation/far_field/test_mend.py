@@ -14,14 +14,14 @@ import farfield
 from farfield.theory.answers.answer import Label, Status
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field import cost
-from farfield.validation.far_field.advice import Mended, NeedleScore
+from farfield.validation.far_field.change_scores import Mended
 from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.halving import FEW as LEAST
 from farfield.validation.far_field.halving import WIDE, Halving, reading_plan
 from farfield.validation.far_field.mend import Advice, Mending, _advised, _changes
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.readings import begins
-from farfield.validation.far_field.recall import distances, needle_row
+from farfield.validation.far_field.recall import NeedleScore, distances, needle_row
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
 from farfield.validation.json_files import Book
 from farfield.validation.models import speed

@@ -7,7 +7,7 @@ import pytest
 
 import farfield
 from farfield.validation.far_field.foresee import CLOSE, ratio_of
-from farfield.validation.far_field.gap_probe import mean_and_half
+from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 
 FEW = Settings(groups=2, rows=6, last=4)

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.advice import bands
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
     Told,
+    bands,
     distances,
     drawn,
     needle_row,
@@ -25,7 +25,7 @@ from farfield.validation.far_field.recall import (
     part_of,
     recalled,
 )
-from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.models.network import TrainedNetwork, nats, scores_at
 from farfield.validation.models.repairs import Repair, Repaired

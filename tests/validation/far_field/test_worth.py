@@ -18,7 +18,7 @@ from farfield.validation.far_field.worth import (
     readings,
     worth,
 )
-from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.models.network import TrainedNetwork, losses, nats, scores_at
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import Text
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.harness.train import scorer
 

@@ -10,8 +10,8 @@ from torch._dynamo.testing import CompileCounter
 from torch.nn.attention import flex_attention
 
 from farfield.validation.harness import attention
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.measure import token_losses
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run
 from farfield.validation.harness.train import scorer
 

@@ -10,7 +10,6 @@ import torch
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import measure
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import InductionRows
 from farfield.validation.harness.measure import (
     attention_field,
@@ -20,6 +19,7 @@ from farfield.validation.harness.measure import (
     recall,
     token_losses,
 )
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Induction, Run
 
 TEXT = np.random.default_rng(0).integers(32, 127, 700).astype(np.uint8)

@@ -9,9 +9,10 @@ from torch import nn
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.encodings import CATALOGUE, encoding
 from farfield.validation.harness.attention import attention, materialised
-from farfield.validation.harness.bias import FixedBias, model_of
+from farfield.validation.harness.bias import FixedBias
 from farfield.validation.harness.mechanism import ABSOLUTE, read
 from farfield.validation.harness.model import Layer, Transformer, rotated
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import LayerSettings, ModelSettings, RopeSettings, Run
 
 SMALL = {"layers": 2, "width": 32, "heads": 4, "length": 12}

@@ -9,11 +9,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.encodings import CATALOGUE, encoding
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import NOT_ASKED, InductionRows, Text
 from farfield.validation.harness.measure import answers, recall, resampled, suffix
 from farfield.validation.harness.mechanism import _described, read, trainable, written
-from farfield.validation.harness.runs import _rows, job_of
+from farfield.validation.harness.runs import _rows, job_of, model_of
 from farfield.validation.harness.settings import Induction, Measure, Run
 from farfield.validation.harness.train import Report, _due, held_out, learning_rate, note, train
 

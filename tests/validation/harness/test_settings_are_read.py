@@ -10,11 +10,10 @@ from torch.nn.functional import cross_entropy
 
 from farfield.numerics.masks import CAUSAL
 from farfield.validation.harness import train as training
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import InductionRows, Text
 from farfield.validation.harness.measure import attention_field, gradient_field, perplexities
 from farfield.validation.harness.mechanism import with_encoding
-from farfield.validation.harness.runs import job_of, measured, run
+from farfield.validation.harness.runs import job_of, measured, model_of, run
 from farfield.validation.harness.settings import Induction, Measure, Run
 from farfield.validation.harness.train import Process, adamw, batch, learning_rate, train
 

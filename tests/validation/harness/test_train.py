@@ -17,8 +17,8 @@ from torch import nn
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.errors import InputError
 from farfield.validation.harness.attention import materialised
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import InductionRows, Text
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Induction, Run
 from farfield.validation.harness.train import (
     Process,

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from farfield.validation.models.network import joined
+from farfield.validation.models.joined_attention import joined
 
 HEADS, SHARED, QUERIES, SIZE = 6, 3, 5, 8
 CUTS = ((0, 4), (4, 12))

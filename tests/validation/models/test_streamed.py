@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.apply import apply
-from farfield.validation.far_field.foresee import gap_probe
+from farfield.validation.far_field.gap_probe import gap_probe
 from farfield.validation.models import opened as opened_models
 from farfield.validation.models.folder import describe
 from farfield.validation.models.library_network import LibraryNetwork

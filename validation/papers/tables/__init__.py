@@ -1,4 +1,4 @@
-"""The numbers that the three papers print, as data: one CSV file a table, and its loader.
+"""The numbers that the papers print, as data: one CSV file a table; the encoding of a printed row.
 
 [Q] Qin et al. 2024, [S] Sun et al. 2023, [C] Chi et al. 2023. Values keep the printed digits, so
 that half a unit of the last place is their uncertainty. Names are the printed ones, except
@@ -15,13 +15,38 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
-from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 
 HEADS = {"chi2023": 12, "sun2023": 16}
 """Of the models of a paper."""
+NAMES = {
+    "Sandwich": "sandwich",
+    "Sandwich_Smoothed": "sandwich_smoothed",
+    "ALiBi": "alibi",
+    "Sinusoidal": "sinusoidal",
+    "Rotary": "rope",
+    "KERPLE": "kerple_log",
+    "T5": "t5",
+    "Alibi": "alibi",
+    "BLOOM / Alibi": "alibi",
+    "RoPE": "rope",
+    "Roformer": "rope",
+    "PaLM / Roformer (RoPE)": "rope",
+    "LeX": "xpos",
+    "XPos": "xpos",
+    "LeX Transformer (Ours)": "xpos",
+    "Transformer": "sinusoidal",
+    "Absolute": "sinusoidal",
+    "Transformer (Sinusoidal)": "sinusoidal",
+    "GPT-2 (Learnable)": "learned",
+}
+"""The catalogue's name of a printed one."""
+TRAINED = 1024
+"""Training length of a table that prints none."""
 
 
 @dataclass(frozen=True)
@@ -166,27 +191,29 @@ def curve(name: str, encoding: str, variant: str = "", dataset: str = "PG22") ->
     return columns.get(dataset) or columns[""]
 
 
-def bias_of(cell: PrintedNumber) -> Encoding | None:
-    """The bias of a printed model; None where it has a learned part, or there is none.
+def printed_encoding(cell: PrintedNumber) -> Encoding:
+    """The encoding that a printed row is about, with the heads of the paper's models.
 
-    >>> bias_of(table("chi2023_table1")[0]).dialect
+    >>> printed_encoding(table("chi2023_table1")[0]).dialect
     'shift'
     """
-    return _bias(cell.paper, cell.encoding, cell.variant)
+    return _encoding(cell.paper, cell.encoding, cell.variant, cell.train_length)
 
 
 @lru_cache(maxsize=64)
-def _bias(paper: str, name: str, variant: str) -> Encoding | None:
-    option, _, value = variant.partition("=")
-    match name, option:
-        case "Windowed", _:
-            return encoding("window", w=int(value))
-        case ("Sandwich" | "Sandwich_Smoothed") as smoothed, _:
-            return encoding(smoothed.lower(), heads=HEADS[paper])
-        case "ALiBi", "h":  # the same slope 2^-h in every head
-            return encoding(f"-n/{2 ** int(value)}")
-        case "ALiBi", "delta" if int(value):
-            return encoding("alibi", heads=HEADS[paper], dialect="shift", delta=int(value))
-        case "ALiBi" | "Alibi", _:
-            return encoding("alibi", heads=HEADS[paper])
-    return None
+def _encoding(paper: str, printed: str, variants: str, trained: int | None) -> Encoding:
+    variant = dict(p.split("=") for p in variants.split(";") if "=" in p)
+    if printed == "Windowed" or variant.get("attention") == "sliding_window":
+        return encoding("window", w=variant.get("w") or trained)
+    name = NAMES[printed]
+    blocks = variant.get("attention") == "BCA"
+    if printed in ("LeX", "LeX Transformer (Ours)"):  # xPos with BCA, but for the ablation
+        blocks = variant.get("bca") != "0"
+    options: dict[str, Any] = {}
+    if "delta" in variant:
+        options = {"dialect": "shift", "delta": variant["delta"]}
+    if "h" in variant:
+        options = {"dialect": "equal", "slope_exponent": variant["h"]}
+    if blocks:
+        options["bca"] = (trained or TRAINED) // 2
+    return encoding(name, heads=HEADS[paper] if CATALOGUE[name].per_head else None, **options)

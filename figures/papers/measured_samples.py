@@ -1,4 +1,4 @@
-"""Samples of the table of results, as the measured exhibits read them.
+"""Samples of the table of results for the measured exhibits: which are found, what must be said.
 
 A sample holds the measurements of the models of one label in one setting, one a seed: lines of
 `farfield.validation.results`. Behind the label of an encoding stands what attention saw, if it did
@@ -14,6 +14,7 @@ from typing import Any
 import polars
 from polars import DataFrame, col, concat
 
+from farfield.figures.exhibit import NoResults
 from farfield.figures.style import spoken
 from farfield.theory.answers.notation import listed
 from farfield.theory.encodings import CATALOGUE, Encoding
@@ -28,6 +29,8 @@ BCA = f"{MODE}BCA"
 PRESET = "small"
 """Of the registered runs."""
 RUN = ("experiment", "run")
+OWN = 4
+"""A user's own encodings that are drawn beside those of a printed figure."""
 PERPLEXITIES = (LAST, WHOLE)
 
 
@@ -147,3 +150,40 @@ def conditions(found: Iterable[tuple[str, DataFrame]]) -> str:
         f"tokens in rows of {' or '.join(map(str, lengths))}, on {line['text']} (SHA-256 "
         f"{line['text_sha256']}); {many}."
     )
+
+
+def samples(
+    table: DataFrame, wanted: Sequence[str], figure: str, *, shorter: bool = False
+) -> tuple[dict[str, DataFrame], str]:
+    """The wanted samples of the one setting that has the most of them, with a few of a user's own
+    runs, and what must be said of them: how they were trained, and which are not among the results.
+
+    Args:
+        table: results.
+        wanted: labels, as `settings` takes them.
+        figure: the id.
+        shorter: as `settings` takes it.
+
+    Raises:
+        NoResults: none of the wanted encodings was trained; the message names the command.
+    """
+    options = "--tested 8,16,32,64" * shorter
+    commands = {w: f"`{command(w.partition(MODE)[0], options=options)}`" for w in wanted}
+    each = list(dict.fromkeys(commands.values()))
+    found = settings(table, wanted, shorter=shorter)
+    if not found:
+        made = "; ".join(each if len(each) <= 3 else [each[0], "and so for the others"])
+        raise NoResults(
+            f"no runs of {', '.join(wanted)}{' on shorter rows' * shorter}; to make them: "
+            f"{made}; `farfield figures {figure} --runs runs`"
+        )
+    more = own(table, found[0], shorter)
+    setting = found[0] | dict([*more.items()][:OWN])
+    absent = [w for w in wanted if w not in setting]
+    lacking = "; ".join(dict.fromkeys(commands[w] for w in absent))
+    lack = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
+    rest = [*more][OWN:]
+    lack += f" Among the runs too, not drawn: {listed(rest)}." * bool(rest)
+    several = any(s["seed"].n_unique() > 1 for s in setting.values()) and not shorter
+    bands = " Lines are means over seeds, bands from the least to the greatest." * several
+    return setting, conditions(setting.items()) + bands + lack

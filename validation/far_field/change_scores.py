@@ -1,4 +1,4 @@
-"""Which change is advised? Needles that are recalled, by distance, and tests between two changes.
+"""How a change scores beside another: shares of needles, sign tests, losses; their order.
 
 Right answers decide. A change is advised over another one on two conditions. A sign test over the
 needles that only one of them recalls prefers it. By the same test, no band within the training
@@ -8,73 +8,21 @@ chance, and they order changes that recall as many needles.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from farfield.validation.far_field.gap_probe import COST
+from farfield.validation.far_field.recall import Band, NeedleScore, bands
 
+COST = 0.05
+"""Nats up to which a loss counts as nothing."""
 LEVEL = 0.05
 """Of the sign test, two sides."""
 BUDGET = 0.1
 """Nats above the best loss at which a change is given up."""
-
-
-class NeedleScore(NamedTuple):
-    """How a needle is recalled.
-
-    Fields:
-        kind, distance: of the needle.
-        log_probability: of its answer, in nats.
-        right: whether each token of the answer is the likeliest one.
-        chance: log probability of the answer for who knows the answers that there are.
-        row: in which it stands.
-    """
-
-    kind: str
-    distance: int
-    log_probability: float
-    right: bool
-    chance: float = -math.inf
-    row: int = 0
-
-    @property
-    def gain(self) -> float:
-        """Log probability over chance, 0 below it."""
-        return max(0.0, self.log_probability - self.chance)
-
-
-@dataclass(frozen=True)
-class Band:
-    """Distances that are told apart: near, to the training length, beyond it.
-
-    Fields:
-        low, high: distances beyond `low` and up to `high`.
-        trained: whether it lies within the training length.
-    """
-
-    low: int
-    high: int
-    trained: bool
-
-    def of(self, scores: Sequence[NeedleScore]) -> list[NeedleScore]:
-        """The needles in it."""
-        return [score for score in scores if self.low < score.distance <= self.high]
-
-
-def bands(trained: int, to: int) -> tuple[Band, ...]:
-    """A quarter of the training length, the other three quarters, and everything beyond.
-
-    >>> [(band.low, band.high) for band in bands(8192, 16384)]
-    [(0, 2048), (2048, 8192), (8192, 16384)]
-    """
-    ends = [0, min(trained // 4, to), min(trained, to), to]
-    return tuple(Band(a, b, b <= trained) for a, b in itertools.pairwise(ends) if a < b)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,14 @@ import math
 import pytest
 from scipy.stats import binom
 
-from farfield.validation.far_field.advice import (
-    NeedleScore,
+from farfield.validation.far_field.change_scores import (
     advised,
-    bands,
     lost,
     order,
     pairs,
     share,
 )
+from farfield.validation.far_field.recall import NeedleScore, bands
 
 TRAINED, TO = 8192, 16384
 
