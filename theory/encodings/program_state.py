@@ -28,9 +28,9 @@ HELD = 20_000
 _METHODS = {name for name, x in vars(int).items() if isinstance(x, types.WrapperDescriptorType)}
 _IDENTITIES = {"is_", "is_not", "getsizeof", "__sizeof__"}
 _CAUGHT = {"TypeError", "AttributeError", "Exception", "BaseException"}
-_CALLED = {"__call__", "__getitem__", "__getattr__", *_METHODS}
+_CALLED = {"__call__", "__getitem__", "__getattr__", *_METHODS} - {"__eq__", "__hash__", "__repr__"}
 _DRAWING = (random.Random, np.random.Generator, np.random.BitGenerator)
-_PLAIN = (int, float, complex, str, bytes, type(None))
+_PLAIN = (int, float, complex, str, bytes, bytearray, type(None))
 
 
 def state(f: Any) -> list[Any]:
@@ -46,7 +46,7 @@ def state(f: Any) -> list[Any]:
     False
     """
     found, waiting, seen = list[Any](), [f], dict[int, tuple[int, Any]]()
-    names, homes = set(_CALLED), dict[int, dict[str, Any]]()  # of modules and classes
+    names, homes = set(_CALLED), list[dict[str, Any]]()  # of modules and classes
     while waiting and len(seen) < HELD:
         x = waiting.pop()
         if type(x) in _PLAIN:
@@ -56,15 +56,15 @@ def state(f: Any) -> list[Any]:
         if id(x) in seen or _is_library(x):
             continue
         seen[id(x)] = len(seen), x  # which keeps it: no other gets its address
-        if isinstance(x, types.FunctionType) and x.__code__.co_filename != "<string>":
+        if isinstance(x, types.FunctionType):
             if reason := unfollowed(x.__code__):
                 raise NotTraced(f"{reason} (in {x.__name__})")
             new = used(x.__code__) - names
             names |= new
-            waiting += [of[k] for of in homes.values() for k in sorted(new & of.keys())]
+            waiting += [of[k] for of in homes for k in sorted(new & of.keys())]
         if isinstance(x, (type, types.ModuleType)):
-            homes[id(x)] = of = dict(vars(x))
-            waiting += [of[k] for k in sorted(names & of.keys())]
+            homes.append(dict(vars(x)))
+            waiting += [homes[-1][k] for k in sorted(names & homes[-1].keys())]
             waiting += x.__bases__ if isinstance(x, type) else ()
         else:
             waiting += _held(x)
@@ -96,8 +96,8 @@ def _held(x: Any) -> list[Any]:
         return [*reached, x.__closure__, x.__defaults__, x.__kwdefaults__, x.__dict__]
     if isinstance(x, functools._lru_cache_wrapper):
         return [x.__wrapped__]
-    if isinstance(x, (np.ndarray, np.generic, bytearray)):
-        return [bytes(x)]
+    if isinstance(x, (np.ndarray, np.generic)):
+        return [x.tobytes()]
     if torch is not None and isinstance(x, torch.Tensor):
         return [x._version]
     if isinstance(x, (Iterator, *_DRAWING)) and _known(type(x).__module__):
