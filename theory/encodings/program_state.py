@@ -70,7 +70,8 @@ def state(f: Any) -> list[Any]:
             waiting += _held(x)
     torch: Any = sys.modules.get("torch")
     drawn = None if torch is None else torch.get_rng_state().numpy().tobytes()
-    return [*found, random.getstate(), np.random.get_state()[1].tobytes(), drawn]
+    of_numpy = np.random.get_state(legacy=False)["state"]
+    return [*found, random.getstate(), of_numpy["key"].tobytes(), of_numpy["pos"], drawn]
 
 
 def _is_library(x: Any) -> bool:
