@@ -329,21 +329,19 @@ def compare_tails(
     >>> compare_tails(["-n", "-2*log(1+n)", "rope"]).left_out[0][0]
     'rope'
     """
-    if b is None:
-        several = list(a) if isinstance(a, list | tuple) else []
-        refuse(
-            len(several) < 2,
-            "one bias has nothing to be compared with; accepted: two or more, or a list of them",
-        )
-        a, b, *rest = several
-    else:
-        rest = list(more)
-    given = [(a, values_a or {}), (b, values_b or {}), *((f, {}) for f in rest)]
+    alone = list(a) if isinstance(a, list | tuple) else [a]
+    several = alone if b is None else [a, b, *more]
+    refuse(
+        len(several) < 2,
+        "one bias has nothing to be compared with; accepted: two or more, or a list of them",
+    )
+    values = itertools.chain((values_a or {}, values_b or {}), itertools.repeat({}))
+    given = list(zip(several, values, strict=False))
     each: list[tuple[Encoding, Expr]] = []
     left_out: list[tuple[str, str]] = []
-    for f, values in given:
+    for f, options in given:
         try:
-            each += _heads(resolve(f, values))
+            each += _heads(resolve(f, options))
         except InputError as error:
             if len(given) == 2:
                 raise

@@ -242,8 +242,8 @@ def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Fields:
     row, q = asked.length, asked.q
     first, *others = layers
     totals = {b: _total(b, row) for layer in layers for b in layer.biases}
-    fields: Fields = {"formula": first.biases[0] if len(totals) == 1 else None}
-    fields["label"] = Label.APPROXIMATE
+    one = first.biases[0] if len(totals) == 1 else None
+    fields: Fields = {"formula": one, "label": Label.APPROXIMATE}
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
@@ -308,7 +308,7 @@ def _step_of(
     for bias in layer.biases:
         weights = step_weights(bias, size, totals[bias])
         if layer.sinks:
-            seen = _without_window(bias)
+            seen = bias if _window_of(bias) is None else bias.args[0][0]
             there = np.exp(tabulate(seen, np.arange(size)))[max(0, size - layer.sinks) :].sum()
             mass = np.exp(tabulate(bias, np.arange(size))).sum()
             sunk += there / (mass + there)
@@ -316,10 +316,6 @@ def _step_of(
         kernel += weights
     a, heads = float(layer.mixing), len(layer.biases)
     return _residual(kernel / heads, a), a * sunk / heads
-
-
-def _without_window(bias: Expr) -> Expr:
-    return bias if _window_of(bias) is None else bias.args[0][0]
 
 
 def _quantile(
