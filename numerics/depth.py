@@ -98,16 +98,18 @@ class LayeredReceptiveField(BiasAnswer):
         return super().span()
 
     def _cases(self) -> Cases:
-        template = "through {layers}, {share} of the influence on a token comes from the nearest "
-        near = "{tokens}." if self.tokens is not None else "{bracket}."
-        unknown = "an unknown number of tokens."
-        return ((True, template + (unknown if self.span() is None else near)),)
+        template = "through {layers}, {share} of the influence on a token comes from "
+        return (
+            (self.tokens is not None, template + "the nearest {tokens}."),
+            (self.bracket is not None, template + "{bracket} nearest to it."),
+            (True, template + "a number of nearest tokens that is not known."),
+        )
 
     def _values(self) -> dict[str, object]:
         return {
             "share": share(self.q),
             "layers": plural(self.layers, "layer"),
-            "tokens": tokens_text(self.tokens),
+            "tokens": "token" if self.tokens == 1 else tokens_text(self.tokens),
             "bracket": None if self.bracket is None else self.bracket.text(),
         }
 

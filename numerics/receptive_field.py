@@ -53,7 +53,7 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence, table
 from farfield.theory.answers.notation import expression_latex, listed, shortened, words
-from farfield.theory.answers.number import SHARES, inside, plural, share
+from farfield.theory.answers.number import SHARES, inside, plural, share, without_noun
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import oscillates, to_sympy
 from farfield.theory.coefficients.signs import Context
@@ -100,7 +100,7 @@ class ReceptiveField(HeadAnswer):
         return self.answer.span()
 
     def head_text(self) -> str:
-        return self.value_text().removesuffix(" tokens")
+        return without_noun(self.value_text())
 
     def value_text(self) -> str:
         """The tokens, or bounds of them."""
@@ -110,7 +110,7 @@ class ReceptiveField(HeadAnswer):
         return (
             (
                 self.status is Status.ENCLOSED,
-                "the number of nearest tokens that hold all but {eps} of the mass{of} lies "
+                "the number of nearest tokens that hold all but {eps} of the mass{of} is "
                 "{count}{worst}.",
             ),
             (
