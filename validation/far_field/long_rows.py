@@ -122,7 +122,7 @@ class Stages:
         self.places = (len(tokens) - 1) * self.row
         self.draws = torch.Generator().manual_seed(sampling.seed)
         self.pools: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = {}
-        self.begun = begun or begin(network, tokens, last, bos)
+        self.begun: Begun = begun or begin(network, tokens, last, bos)
 
     def plain(self) -> Tensor:
         """Loss of the last targets of each row by itself, (rows, last)."""
