@@ -2,9 +2,11 @@
 them: every word beside what was asked."""
 
 import json
+import math
 import os
 import re
 import time
+import types
 
 import pytest
 from cyclopts import Token
@@ -14,7 +16,7 @@ from farfield.cli import main
 from farfield.commands.explore import require_port
 from farfield.commands.training import ModelOptions
 from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output
-from farfield.output import lay_out, reading, write_answers, write_rows
+from farfield.output import lay_out, reading, speaks_unicode, write_answers, write_rows
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness import runs as engines
@@ -41,8 +43,10 @@ class Said:
         return f"latex of {self.name}"
 
 
-def test_answers_are_written_in_the_form_that_is_asked_for(capsys):
+def test_answers_are_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     one, other = Said("a − b"), Said("c", "unknown")
+    for name, value in (("columns", 77), ("in_colour", "red")):
+        monkeypatch.setattr(f"farfield.theory.answers.blocks.{name}", lambda value=value: value)
 
     def written(answers, *after, **form):
         code = write_answers(answers, Output(**form), *after)
@@ -59,9 +63,11 @@ def test_answers_are_written_in_the_form_that_is_asked_for(capsys):
     assert written([other], latex=True) == "latex of c\n"
     for form in ({}, {"proof": True}, {"ascii": True}, {"proof": True, "ascii": True}):
         written(one, **form)
-        how = one.asked[-1]
-        assert how["details"] is form.get("proof", False)
-        assert how["unicode"] is not form.get("ascii", False)
+        said = {"details": form.get("proof", False), "unicode": not form.get("ascii", False)}
+        assert one.asked[-1] == {**said, "width": 77, "colour": "red"}
+    monkeypatch.setattr(Said, "to_dict", lambda self: {"name": math.nan})
+    with pytest.raises(ValueError, match="nan"):
+        written(one, json=True)
     kept = Kept()
     write_answers([one, other], kept, "below")
     assert kept.answers == [one, other] and capsys.readouterr().out == ""
@@ -82,7 +88,7 @@ def test_a_list_is_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     named = [dict(zip(header, row, strict=True)) for row in rows]
     assert json.loads(capsys.readouterr().out) == named
     write_rows(header[:2], [row[:2] for row in rows], Output(json=True))
-    assert json.loads(capsys.readouterr().out) == {"a": "one", "bcd": "t"}
+    assert capsys.readouterr().out == '{\n  "a": "one",\n  "bcd": "t"\n}\n'
     write_rows(header, rows, Output(csv=True))
     assert capsys.readouterr().out.split() == ["k,v,w", "a,one,x", "y", "bcd,t,z"]
     write_rows(header, rows, Output(latex=True))
@@ -109,6 +115,56 @@ def test_what_a_reading_says_first(tmp_path):
         assert reading(model, "t", "out") == said(model, "t", goes_on)
     (tmp_path / "run.json").unlink()
     assert reading(str(tmp_path), None) == reading("a/b/c", None) == ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF-16", "ascii", "latin-1", None, "nonsense"])
+def test_signs_of_mathematics_are_for_a_stream_that_takes_them(encoding, monkeypatch):
+    monkeypatch.setattr("sys.stdout", types.SimpleNamespace(encoding=encoding))
+    assert speaks_unicode(Output()) is (str(encoding)[:3].lower() == "utf")
+    assert not speaks_unicode(Output(ascii=True)) and not speaks_unicode(Kept())
+
+
+@pytest.mark.parametrize(
+    ("each", "lines"),
+    [
+        (None, []),  # what has nothing to say before 10 s are over; then its title
+        (lambda at: ("half", 1, 2), [10, 30, 50]),
+        (lambda at: ("half", at, 60), [10, 20, 30, 40, 50]),
+        (lambda at: ("half", at // 25, 60), [10, 25, 45, 55]),
+    ],
+)
+def test_a_log_has_news_every_ten_seconds_and_a_line_every_twenty(each, lines, monkeypatch):
+    clock, told = [0.0], []
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(bars, "print_error", told.append)
+    log = bars._Lines("work")
+    for second in range(60):
+        clock[0] = float(second)
+        if each is not None:
+            log(*each(second))
+        log.tick()
+    at = [int(re.search(r"; (\d+) s so far", line)[1]) for line in told]
+    assert at == (lines or [10, 30, 50])
+    assert all(line.startswith("work: half, " if each else "work; ") for line in told)
+
+
+def test_progress_is_looked_at_after_a_while_and_then_often():
+    for kind, first in ((bars._Bar, 2), (bars._Lines, 10)):
+        waits, ticks = [], []
+        shown = kind("work")
+        shown.tick = lambda ticks=ticks: ticks.append(1)
+        wait = lambda s, waits=waits: waits.append(s) or len(waits) > 3  # noqa: E731
+        shown.over = types.SimpleNamespace(wait=wait)
+        shown.watch()
+        assert waits == [first, 0.2, 0.2, 0.2] and len(ticks) == 3
+
+
+def test_bars_are_on_standard_error_vanish_and_show_brackets_as_they_are():
+    shown = bars._bars()
+    assert shown.console.stderr and shown.live.transient
+    text, _, passed = shown.columns
+    assert (text.text_format, text.markup) == ("{task.description}", False)
+    assert type(passed).__name__ == "TimeElapsedColumn"
 
 
 def test_a_bar_shows_each_report(monkeypatch, capsys):
@@ -170,6 +226,8 @@ def test_each_count_begins_where_its_option_says(run):
         assert [read(None, [Token(value=f"{least + k}")]) for k in (0, 1)] == [least, least + 1]
         with pytest.raises(InputError, match="--to"):
             read(None, [Token(keyword="--to", value=f"{least - 1}")])
+        with pytest.raises(InputError, match=r"^the number 'x'"):
+            read(None, [Token(value="x")])
     listed = json.loads(run("atlas", "--json")[1])
     assert [one["name"] for one in listed] == [*CATALOGUE]
 
