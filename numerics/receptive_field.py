@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -418,7 +419,7 @@ def _asymptotics(s: Series) -> str | None:
     if isinstance(s.kernel, Geometric):
         exact = rf"\left\lfloor {_over(_LOG, -s.kernel.alpha)} \right\rfloor + 1"
         return exact if len(s.stretches) == 1 else None
-    try:
+    with suppress(Undecided, OrderTooLow, Unreachable):  # or it took the time that there was
         infinite, constant, _ = split(-transseries(s.last[0].bias, Context()))
         (m, c), *others = infinite
         if oscillates(c) or m.exponent:
@@ -430,8 +431,6 @@ def _asymptotics(s: Series) -> str | None:
             return rf"\exp\left(\sqrt{{{_over(_LOG, rate)}}}\,(1 + o(1))\right)"
         if len(m.chain) == 1:
             return rf"\sim {_power(_over(_LOG, rate), 1 / to_sympy(m.chain[0]))}"
-    except (Undecided, OrderTooLow, Unreachable):  # or it took the time that there was
-        pass
     return None
 
 
