@@ -7,6 +7,9 @@ import os
 import re
 import time
 import types
+from dataclasses import FrozenInstanceError
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 from cyclopts import Token
@@ -14,12 +17,18 @@ from cyclopts import Token
 import farfield.progress_bar as bars
 from farfield.cli import main
 from farfield.commands.explore import require_port
+from farfield.commands.goals import Goal
+from farfield.commands.models import _page
+from farfield.commands.pages import folder_name
 from farfield.commands.training import ModelOptions
-from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output
+from farfield.figures.exhibit import Data, Drawing
+from farfield.figures.gallery import Gallery
+from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output, Subject
 from farfield.output import lay_out, reading, speaks_unicode, write_answers, write_rows
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness import runs as engines
+from farfield.validation.harness.runs import RunState
 from farfield.validation.harness.settings import settle
 
 
@@ -219,6 +228,15 @@ def test_each_option_of_a_training_is_a_setting_of_its_run():
     assert [*measure.protocols] == ["a.py:f", "b.py:g"]
 
 
+@pytest.mark.parametrize("kind", [Goal, ModelOptions, Output, Subject])
+def test_options_that_are_the_usual_ones_cannot_be_changed(kind):
+    for name in kind.__dataclass_fields__:
+        with pytest.raises(FrozenInstanceError):
+            setattr(kind(), name, "x")
+    with pytest.raises(TypeError, match="positional"):
+        kind("x")
+
+
 def test_each_count_begins_where_its_option_says(run):
     for kind, least in ((Count, 1), (CountOrNone, 1), (CountFrom0, 0)):
         (parameter,) = kind.__metadata__
@@ -308,3 +326,134 @@ def test_ports_that_a_user_may_have():
             require_port(port)
     require_port(1024)
     require_port(65535)
+
+
+RUNS = (
+    RunState(Path("1a"), "unfinished"),
+    RunState(Path("2b"), "failed", "the disk is full"),
+    RunState(Path("3c"), "finished"),
+)
+
+
+def test_runs_are_listed_by_label_with_their_state_and_why_they_failed(run, monkeypatch):
+    asked = {"1a": ("z", 0), "2b": ("y", 4)}
+
+    def settings(home):
+        label, seed = asked[home.name]
+        return settle("tiny", {"encoding": "nope", "label": label, "seed": seed, "length": 24})
+
+    done = {"key": "3c", "state": "finished", "label": "y", "seed": 1, "loss": 2.5}
+    monkeypatch.setattr(engines, "asked_of", settings)
+    monkeypatch.setattr(engines, "listed", lambda folder: iter(RUNS))
+    monkeypatch.setattr(engines, "rows_of", lambda home, *protocols: home.name)
+    monkeypatch.setattr("farfield.validation.inventory.summary", lambda rows: done | {"key": rows})
+    found = json.loads(run("runs", "--json")[1])["runs"]
+    each = {"preset": "tiny", "trained": 24, "steps": 0}
+    failed = {"key": "2b", "state": "failed", "label": "y", "seed": 4, "note": "the disk is full"}
+    assert found == [
+        done,
+        each | failed,
+        each | {"key": "1a", "state": "unfinished"} | {"label": "z", "seed": 0},
+    ]
+
+
+@pytest.mark.parametrize(("proved", "reason"), [(True, None), (False, "no prover is here")])
+def test_a_certificate_says_whether_it_is_checked(run, monkeypatch, tmp_path, proved, reason):
+    found = types.SimpleNamespace(proved=proved, reason=reason)
+    monkeypatch.setattr("farfield.verify_certificate", lambda name: found)
+    place = tmp_path / "x.v"
+    code, out, err = run("check", "-n", "--certificate", place, "--verify")
+    told = f"farfield: {place}: certificate written, and {reason or 'checked by the prover'}\n"
+    assert (code, err) == (not proved, told) and out.startswith("−n: the series converges")
+    source = place.read_text()
+    assert "Theorem" in source and run("check", "-n", "--certificate", place)[0::2] == (
+        0,
+        f"farfield: {place}: certificate written\n",
+    )
+    assert place.read_text() == source
+
+
+@pytest.mark.parametrize(
+    ("formulas", "options", "name"),
+    [
+        (("alibi",), {"budget": 3.0}, "alibi"),
+        (("alibi",), {"head": 2}, r"alibi-head-2-[0-9a-f]{8}"),
+        (("−∞",), {}, r"formula-[0-9a-f]{8}"),
+        (("-log(1+n)/123456789" * 4,), {}, r"log-1-n-123456789-log-1-n-123456789-log-[0-9a-f]{8}"),
+    ],
+)
+def test_a_folder_is_named_after_what_is_in_it(formulas, options, name):
+    assert re.fullmatch(name, folder_name(formulas, Subject(**options)))
+
+
+def test_a_model_gives_its_name_to_its_page(tmp_path):
+    (tmp_path / "llama 3").mkdir()
+    (tmp_path / "llama 3" / "config.json").touch()
+    for model in (tmp_path / "llama 3", tmp_path / "llama 3" / "config.json"):
+        assert _page(model) == "llama-3"
+    assert (_page("meta/llama"), _page("..."), _page(".a.gguf")) == (
+        "meta-llama",
+        "model",
+        "a.gguf",
+    )
+
+
+def test_a_page_that_is_opened_is_written(run, monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.chdir(tmp_path)
+    assert run("study", "-n", "--open")[1].splitlines()[-1].startswith("page: out/study/n-")
+    (page,) = tmp_path.rglob("index.html")
+    assert opened == [page.as_uri()]
+    assert "--page writes a page" in run("study", "-n")[1] and len([*tmp_path.rglob("*.html")]) == 1
+
+
+def test_the_catalogue_fits_a_terminal(run, monkeypatch):
+    piped = run("atlas", "--list")[1]
+    wide = max(map(len, piped.splitlines()))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    for columns in (wide, wide - 1):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        shown = run("atlas", "--list")[1]
+        assert max(map(len, re.sub(r"\033\[[\d;]*m", "", shown).splitlines())) <= columns
+        assert (shown == piped) is (columns == wide)
+
+
+def test_files_of_figures_are_named_or_counted(run, monkeypatch):
+    told = []
+
+    def draw(names, folder, *, notice, **_):
+        told.append([notice(name) for name in names])
+        files = [f"{folder}/{name}.svg" for name in names]
+        drawn = dict.fromkeys(("sun2023.table1", "sun2023.table2"), Drawing(Data((), ()), "it"))
+        return Gallery(drawn, {}, files=(*files, f"{folder}/index.html"))
+
+    monkeypatch.setattr("farfield.figures.gallery.draw", draw)
+    for count, last in ((2, "written: o/fig6.svg, o/fig7.svg, o/index.html"), (3, "4 files in o")):
+        code, out, _ = run("figures", *("fig6", "fig7", "fig8")[:count], "--out", "o")
+        assert code == 0 and out.splitlines()[-2:] == [last, "index: o/index.html"]
+
+
+def test_the_doctor_names_all_that_may_be_here(run, monkeypatch):
+    here = {"chromium-browser": "/bin/browser"}
+    monkeypatch.setattr("shutil.which", here.get)
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+
+    def version(package):
+        if package in ("ray", "marimo"):
+            raise PackageNotFoundError(package)
+        return f"of {package}"
+
+    for place in ("importlib.metadata", "farfield.validation.optional"):
+        monkeypatch.setattr(f"{place}.version", version)
+    found = json.loads(run("doctor", "--json")[1])
+    usual = ("farfield", "sympy", "python-flint", "numpy", "torch", "transformers")
+    assert {name: found[name] for name in usual} == {name: f"of {name}" for name in usual}
+    assert (found["processors"], found["browser"], found["prover"]) == (
+        "7",
+        "/bin/browser",
+        "not here: coqc",
+    )
+    for name in ("ray", "marimo"):
+        assert re.match(f"not installed: pip install .?{name}", found[name])
+    assert found["free disk"].endswith(" GiB") and found["Python"].startswith("3.")
