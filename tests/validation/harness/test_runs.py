@@ -276,6 +276,8 @@ def test_listing_tells_how_far_an_unfinished_run_is(refusal, asked, tmp_path):
         run(asked, tmp_path, every=0, progress=kill)
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
     refusal("does not exist", next, listed(tmp_path / "none"))
+    (tmp_path / "file").touch()
+    refusal("is no folder", next, listed(tmp_path / "file"))
 
 
 def test_what_is_no_run_is_not_listed_or_refused_in_a_line(tmp_path):
