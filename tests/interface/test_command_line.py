@@ -122,8 +122,8 @@ def test_options_go_to_the_formulas_that_have_them(run):
 
 
 def test_a_log_gets_progress_by_lines_without_being_asked(capsys, monkeypatch):
-    for name in ("LOG_S", "SILENT_S"):
-        monkeypatch.setattr(farfield.progress_bar, name, 0.05)
+    for name, value in (("LOG_S", 0.05), ("SILENT_S", 0.05), ("QUIET_S", 0.0)):
+        monkeypatch.setattr(farfield.progress_bar, name, value)
     monkeypatch.setattr(farfield.progress_bar._Lines, "wait", 0.05)
     with farfield.progress_bar.progress("work") as step:
         step("note", 0, 0, "of weight")
@@ -137,6 +137,17 @@ def test_a_log_gets_progress_by_lines_without_being_asked(capsys, monkeypatch):
         assert re.fullmatch(
             r"work: half \(loss 2\.5\), 1 of 2; \d+ s so far, about \d+ s left", line
         )
+
+
+def test_what_was_finished_before_is_no_speed(capsys, monkeypatch):
+    """Of 9 runs 6 were finished: with 1 of the others in 100 s, the last 2 take 200 s more."""
+    now = [0.0]
+    monkeypatch.setattr(farfield.progress_bar.time, "monotonic", lambda: now[0])
+    shown = farfield.progress_bar._Lines("sweep")
+    for now[0], done in ((0.5, 3), (1.0, 6), (101.0, 7)):
+        shown("sweep", done, 9)
+    shown.tick()
+    assert capsys.readouterr().err == "sweep: sweep, 7 of 9; 101 s so far, about 200 s left\n"
 
 
 def test_a_short_question_says_nothing_on_standard_error(run):

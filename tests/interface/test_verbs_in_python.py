@@ -19,6 +19,14 @@ from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.references import references
 from farfield.validation.papers.claim import CHECKS
 
+
+def test_what_is_listed_is_public():
+    assert {*dir(farfield)} == {*farfield.__all__, *VERBS, "__version__"} - {
+        "completion",
+        "figures",
+    }
+
+
 SHELL_ALONE = {"completion", "figures", "explore"}
 """A script of a shell, a room of the package, a program that does not return."""
 

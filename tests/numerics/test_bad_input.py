@@ -10,6 +10,7 @@ from farfield import (
     attention_ceiling,
     attention_resolution,
     certified_window,
+    compare_tails,
     dtype_horizon,
     layered_receptive_field,
     leak,
@@ -119,3 +120,9 @@ def test_without_the_change_it_answers(question):
 def test_prices_need_numbers():
     with pytest.raises(InputError, match="undefined"):
         head_prices(np.array([[math.nan]]))
+
+
+@pytest.mark.parametrize("name", ["a", "b", "r1"])
+def test_a_parameter_of_one_of_two_biases_is_refused_in_a_line(name):
+    with pytest.raises(InputError, match=f"^{name}=2 .*values_a={{'{name}': 2}}, values_b"):
+        compare_tails("-a*n", "-n/2", **{name: 2})

@@ -282,6 +282,9 @@ def test_listing_tells_how_far_an_unfinished_run_is(asked, tmp_path):
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
     with pytest.raises(InputError, match="does not exist"):
         next(listed(tmp_path / "none"))
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is no folder"):
+        next(listed(tmp_path / "file"))
 
 
 def test_what_is_no_run_is_not_listed_or_refused_in_a_line(tmp_path):

@@ -137,7 +137,7 @@ def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
     stages = Stages(network_of(opened), text.unfold(0, ROW + 1, ROW), LAST, Sampling(8))
     stages.plain()
     stages.stage(1, [ROW, 4 * ROW])
-    kept = [x for layer in stages.first for x in layer] + [*stages.pools[1][0][:2]]
+    kept = [x for layer in stages.begun.first for x in layer] + [*stages.pools[1][0][:2]]
     assert {x.shape[1] for x in kept} == {more["num_key_value_heads"]}
     assert opened.network.config.num_attention_heads > more["num_key_value_heads"]
 
