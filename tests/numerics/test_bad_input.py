@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from farfield import (
+    InputError,
+    attention_ceiling,
     attention_resolution,
     certified_window,
     compare_tails,
@@ -14,13 +16,13 @@ from farfield import (
     leak,
     price_of_distance,
     reach,
+    sampled_certificate,
+    window_certificate,
 )
-from farfield import theoretical_receptive_field as field
-from farfield.numerics.ceiling import attention_ceiling
+from farfield import (
+    theoretical_receptive_field as field,
+)
 from farfield.numerics.price import head_prices
-from farfield.numerics.windows.row_bound import window_certificate
-from farfield.numerics.windows.sampled_rows import sampled_certificate
-from farfield.theory.answers.errors import InputError
 
 ONES = np.ones((4, 2))
 GOOD = {  # a question, and options with which it has an answer

@@ -8,8 +8,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from farfield import attention_resolution
-from farfield.theory.convergence import Verdict, check_convergence
+from farfield import (
+    Verdict,
+    attention_resolution,
+    check_convergence,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.values import tabulate
 
