@@ -294,10 +294,12 @@ def _few(parts: list[str]) -> str:
 def compare_tails(
     a: object,
     b: object = None,
+    /,
     *more: object,
     values_a: dict[str, object] | None = None,
     values_b: dict[str, object] | None = None,
     budget_s: float = BUDGET_S,
+    **parameters: object,
 ) -> Comparison | Ranking:
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
@@ -310,6 +312,7 @@ def compare_tails(
         values_a: parameters and options of `a`.
         values_b: parameters and options of `b`.
         budget_s: seconds; whatever is open after them stays unknown.
+        parameters: refused, as no bias has them alone.
 
     Returns:
         A `Comparison` of two biases, or a `Ranking` of several.
@@ -325,6 +328,11 @@ def compare_tails(
     >>> compare_tails(["-n", "-2*log(1+n)", "rope"]).left_out[0][0]
     'rope'
     """
+    for name, value in parameters.items():
+        raise InputError(
+            f"{name}={value!r} is of no bias alone; accepted: values_a={{{name!r}: {value!r}}}, "
+            "values_b=..., and budget_s="
+        )
     alone = list(a) if isinstance(a, list | tuple) else [a]
     several = alone if b is None else [a, b, *more]
     refuse(

@@ -14,7 +14,7 @@ says that it helps, and another change where the same test says that it helps mo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -312,17 +312,24 @@ def mend(
     readings = RowReadings(subject, far, plan.way, Book(kept), tuple(told))
     search = Halving(readings, plan, progress)
     search.halve(asked)
+    return _mending(search, asked, most)
+
+
+def _mending(search: Halving, asked: Sequence[Repair], most: int) -> Mending:
+    """The answer of a search that is done, whose best change keeps at most so many keys."""
+    readings, plan, subject = search.readings, search.plan, search.readings.subject
     rows = {repair: search.line(repair) for repair in asked}
     best, advice = _advised(rows, search, most)
     ranked = [row for r, row in rows.items() if r != best]
     ranked.sort(key=lambda row: rank(row, bool(search.base.cut)))
     other = search.left[0] if advice is Advice.TRADE else None
-    pasted = () if best == Repair() else _pasted(subject, other or best, far)
+    config = getattr(subject.live, "config", None)
+    pasted = config is not None and subject.turns() and best != Repair()
     return Mending(
         status=Status.ENCLOSED,
         label=Label.MEASURED if plan.way is Way.REAL else Label.FORECAST,
         subject=subject.outline.name,
-        to=far,
+        to=readings.to,
         length=subject.length,
         trained=readings.trained,
         log_ratio=rows[best].loss or 0.0,
@@ -335,18 +342,12 @@ def mend(
         window=best.window,
         alternative=other.name if other else "",
         rival=search.rival(),
-        pastes=pasted,
+        pastes=pastes(other or best, config, readings.to) if pasted else (),
         way=plan.way.value,
         seconds=plan.seconds,
         source=subject.source,
         guess=subject.guess,
     )
-
-
-def _pasted(subject: ModelOnText, best: Repair, to: int) -> tuple[Paste, ...]:
-    """What libraries take for the best change."""
-    config = getattr(subject.live, "config", None)
-    return () if config is None or not subject.turns() else pastes(best, config, to)
 
 
 def _changes(subject: ModelOnText, to: int) -> list[Repair]:

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 import sympy
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.convergence import check_convergence
+from farfield import (
+    InputError,
+    check_convergence,
+)
 
 ROWS = [
     json.loads(line)
