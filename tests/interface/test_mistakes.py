@@ -48,6 +48,7 @@ SLIPS = {
     ("trf", "-n", "--dtype", "fp8"): r"dtype 'fp8' is not known; accepted: fp16, bf16",
     ("reach", "-n", "--advantage", "7nats"): r"7nats is no finite number; accepted: .* nats",
     ("study", "-n", "--trained", "1k", "--tested", "512"): r"tested = 512 must be above",
+    ("study", "-n", "--trained", "512", "--tested", "512"): r"tested = 512 must be above",
     ("forecast", "-n", "--trained", "64", "--tested", "9"): r"tested = 9 must be above trained",
     # options
     ("trf", "-n", "-e", "1%"): r"-e is no option, .* did you mean --eps",
@@ -148,7 +149,7 @@ SLIPS = {
     ("map", "-a*n", "--a", "1:2", "--bca", "2"): r"a map draws one formula; accepted: --set",
     ("explore", "-n", "-n/2"): r"the explorer takes one formula; farfield compare",
     ("train", "-n", "alibi", "--log", "x.csv"): r"--log belongs to one training; several",
-    ("train", "-n", "--bias", "alibi", "--log", "x.csv"): r"--log belongs to one training; several",
+    ("train", "alibi", "--bias", "-n", "--log", "x.csv"): r"--log belongs to one training; several",
     # what is out of range, given twice, or no number, domain, file or name
     ("trf", "-log(1+n)", "--eps", "nan"): r"eps 'nan' is not a rational number",
     ("trf", "-log(1+n)", "--length", "0"): r"length 0|whole number from 1",
