@@ -84,6 +84,10 @@ def test_every_option_of_the_shell_is_a_keyword_with_the_same_default(verb):
         ("check", (lambda n: -n / 8,), {"head": 1}, "Convergence"),
         ("trf", ("-n/8", 0.01), {"length": 1024}, "ReceptiveField"),
         ("trf", ("-n/8",), {"trained": "2k"}, "Leak"),
+        ("trf", ("alibi", "1/100"), {"head": 2}, "ReceptiveField"),
+        ("window", ("-n/8",), {"sinks": "0", "head": 1}, "Window"),
+        ("map", ("-a*n*b",), {"a": "1:2", "b": 2, "points": 2, "out": "m.svg"}, "ParameterMap"),
+        ("map", ("-a*n*b",), {"a": "1:2", "b": "2", "points": 2, "out": "m.svg"}, "ParameterMap"),
         ("reach", ("-n/8", 7), {"budget": 5}, "Reach"),
         ("design", ("-a*n",), {"trf": 512, "plan": "plan.toml"}, "Design"),
         ("plot", ("-n/8",), {"out": "drawn.svg"}, "Plot"),
@@ -116,7 +120,7 @@ def test_own_code_is_named_in_python_as_in_the_shell(run, tmp_path):
 
 def test_a_count_is_written_in_python_as_in_the_shell(refusal):
     near, far = farfield.check("-n/8", trained="1k")
-    assert near.verdict == "converges" and far.trained == 1024
+    assert near.verdict == "converges" and far.trained == 1024 == far.forecast.tested / 16
     assert farfield.study("-n/8", trained="1k").settings["length"] == 1024
     for verb in (farfield.check, farfield.study):
         refusal(r"trained 'x' is not a number; .* 4k", verb, "-n", trained="x")
@@ -314,15 +318,10 @@ def test_a_class_is_trained_beside_whatever_a_formula_may_be(refusal, tmp_path, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(SLOPE)
     for other in (["-n/4", *"0" * 7], lambda n: -n / 4, ALIBI, "-n"):
-        refusal(
-            r"^Slope: not trained; .+: not trained$",
-            farfield.train,
-            "own.py:Slope",
-            other,
-            preset="tiny",
-            length=2,
-            tested="2",
-        )
+        one = {"preset": "tiny", "length": 2, "tested": "2"}
+        told = r"^Slope: not trained; .+: not trained$"
+        refusal(told, farfield.train, "own.py:Slope", other, **one)
+    refusal(r"^not trained$", farfield.train, "own.py:Slope", **one)
 
 
 def test_objects_that_are_alike_have_one_page(tmp_path, monkeypatch):
@@ -382,3 +381,23 @@ def test_a_claim_is_asked_for_by_its_id_in_each_way():
     same = (re.sub(r"[\d.]+ s\b", "", str(x)) for x in (found, farfield.papers("qin2024.eq13")))
     assert len({*same}) == 1  # but for the seconds that each took
     assert farfield.claims("qin2024.eq13", kind="experiment") == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("torch", r"audit needs torch, which is not installed; .*farfield\[train\]"),
+        ("transformers", r"audit needs transformers, .*farfield\[hf\]"),
+        ("another", "No module named another"),
+    ],
+)
+def test_a_library_that_is_missing_is_named_with_what_brings_it(missing, said, monkeypatch):
+    def load(name):
+        raise ModuleNotFoundError(f"No module named {missing}", name=missing)
+
+    monkeypatch.delitem(vars(farfield), "audit", raising=False)
+    monkeypatch.setattr(farfield, "_load", load)
+    monkeypatch.setattr("farfield.validation.optional.find_spec", lambda name: None)
+    kind = ModuleNotFoundError if missing == "another" else farfield.InputError
+    with pytest.raises(kind, match=said):
+        _ = farfield.audit
