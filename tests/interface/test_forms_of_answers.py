@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import types
+from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -22,13 +23,15 @@ from farfield.commands.models import _page
 from farfield.commands.pages import folder_name
 from farfield.commands.training import ModelOptions
 from farfield.figures.exhibit import Data, Drawing
-from farfield.figures.gallery import Gallery
+from farfield.figures.gallery import Gallery, named
 from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output, Subject
 from farfield.output import lay_out, reading, speaks_unicode, write_answers, write_rows
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness import runs as engines
 from farfield.validation.harness.runs import RunState
 from farfield.validation.harness.settings import settle
+from farfield.validation.papers.claim import CHECKS
+from farfield.validation.papers.ledger import claim
 
 
 class Said:
@@ -441,19 +444,49 @@ def test_the_catalogue_fits_a_terminal(run, monkeypatch):
         assert (shown == piped) is (columns == wide)
 
 
-def test_files_of_figures_are_named_or_counted(run, monkeypatch):
-    told = []
+@pytest.fixture
+def steps(monkeypatch):
+    """What a verb that writes pages reports of its progress."""
+    found = []
 
+    @contextmanager
+    def progress(what, opening=""):
+        yield lambda *step: found.append(step)
+
+    monkeypatch.setattr("farfield.commands.pages.progress", progress)
+    return found
+
+
+def test_files_of_figures_are_named_or_counted(run, monkeypatch, steps):
     def draw(names, folder, *, notice, **_):
-        told.append([notice(name) for name in names])
-        files = [f"{folder}/{name}.svg" for name in names]
+        for name in names:
+            notice(name)
         drawn = dict.fromkeys(("sun2023.table1", "sun2023.table2"), Drawing(Data((), ()), "it"))
+        files = [f"{folder}/{name}.svg" for name in names]
         return Gallery(drawn, {}, files=(*files, f"{folder}/index.html"))
 
     monkeypatch.setattr("farfield.figures.gallery.draw", draw)
     for count, last in ((2, "written: o/fig6.svg, o/fig7.svg, o/index.html"), (3, "4 files in o")):
-        code, out, _ = run("figures", *("fig6", "fig7", "fig8")[:count], "--out", "o")
+        names = ("fig6", "fig7", "fig8")[:count]
+        code, out, _ = run("figures", *names, "--out", "o")
         assert code == 0 and out.splitlines()[-2:] == [last, "index: o/index.html"]
+        every = sum(len(named(name)) for name in names)
+        assert steps[-count:] == [(name, k, every) for k, name in enumerate(names, 1)]
+    run("figures", "--out", "o")
+    assert len(steps) == 5, "of all that are drawn each is told"
+
+
+def test_claims_are_counted_as_they_are_decided(run, monkeypatch, steps):
+    own = [claim("sun2023.fp16.centred"), claim("qin2024.eq13")]
+
+    def claims(name, kind, told):
+        return [told(one) or one for one in own]
+
+    monkeypatch.setattr("farfield.validation.papers.ledger.claims", claims)
+    found = json.loads(run("claims", "--verdict", "holds_as_printed", "--json")[1])
+    every = len(CHECKS)
+    assert steps == [("", k, every, f"{c.id}: {c.verdict.words}") for k, c in enumerate(own, 1)]
+    assert [one["id"] for one in found] == [c.id for c in own if c.verdict == "holds_as_printed"]
 
 
 def test_the_doctor_names_all_that_may_be_here(run, monkeypatch):
