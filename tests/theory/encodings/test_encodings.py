@@ -9,10 +9,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from farfield import (
-    InputError,
-    check_convergence,
-)
+from farfield import InputError, check_convergence
 from farfield.theory.encodings import (
     alibi_slope,
     encoding,

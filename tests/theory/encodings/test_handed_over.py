@@ -8,16 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from farfield import (
-    InputError,
-    certified_window,
-    check_convergence,
-    encoding,
-    inspect_bias,
-)
-from farfield import (
-    theoretical_receptive_field as trf,
-)
+from farfield import InputError, certified_window, check_convergence, encoding, inspect_bias
+from farfield import theoretical_receptive_field as trf
 from farfield.theory.encodings.python_files import load
 
 torch = pytest.importorskip("torch")

@@ -16,9 +16,7 @@ from farfield import (
     encoding,
     inspect_bias,
 )
-from farfield import (
-    theoretical_receptive_field as trf,
-)
+from farfield import theoretical_receptive_field as trf
 from farfield.theory.encodings import families
 from farfield.theory.encodings.families import fitted, visible
 from farfield.theory.encodings.layouts import layout
