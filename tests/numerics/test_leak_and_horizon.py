@@ -72,18 +72,26 @@ def test_horizons_of_halvings_are_those_of_torch_formats(long, names):
 
 
 @pytest.mark.parametrize(
-    ("f", "dtype", "tokens"),
+    ("f", "dtype", "flushed", "tokens"),
     [
-        ("-log(1+n)", "fp16", 2**25 - 1),  # a tie rounds to even
-        ("-n*(log(6)-log(2)-log(3))-log(1+n)", "fp16", 2**25 - 1),  # a slope that is secretly 0
-        ("where(n<7,0,-oo)", "fp16", 7),
-        ("Piecewise((0,n<4),(-100,n<10),(-1,n<12),(-200,True))", "fp32", 12),
-        ("alibi", "fp16", 4437),
-        ("-n/256", "bf16", 23778),
+        ("-log(1+n)", "fp16", False, 2**25 - 1),  # a tie rounds to even
+        (
+            "-n*(log(6)-log(2)-log(3))-log(1+n)",
+            "fp16",
+            False,
+            2**25 - 1,
+        ),  # a slope that is secretly 0
+        ("where(n<7,0,-oo)", "fp16", False, 7),
+        ("Piecewise((0,n<4),(-100,n<10),(-1,n<12),(-200,True))", "fp32", False, 12),
+        ("alibi", "fp16", False, 4437),
+        ("-n/256", "bf16", False, 23778),
+        # a quarter of a step below the smallest normal number, to which it rounds
+        ("where(n < 2, n*log(1/2^14 - 1/2^26), -oo)", "fp16", True, 2),
+        ("where(n < 2, n*log(1/2^14 - 1/2^24), -oo)", "fp16", True, 1),
     ],
 )
-def test_horizons_by_hand(f, dtype, tokens):
-    assert dtype_horizon(f, dtype).tokens == tokens
+def test_horizons_by_hand(f, dtype, flushed, tokens):
+    assert dtype_horizon(f, dtype, flush_to_zero=flushed).tokens == tokens
 
 
 def test_horizons_that_do_not_exist():
