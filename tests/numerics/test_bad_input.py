@@ -19,9 +19,7 @@ from farfield import (
     sampled_certificate,
     window_certificate,
 )
-from farfield import (
-    theoretical_receptive_field as field,
-)
+from farfield import theoretical_receptive_field as field
 from farfield.numerics.price import head_prices
 
 ONES = np.ones((4, 2))

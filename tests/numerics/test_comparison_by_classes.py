@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from farfield import (
-    compare_tails,
-    encoding,
-)
+from farfield import compare_tails, encoding
 from farfield.theory.algebra.exceptions import Unreachable
 
 PLAIN = 4000  # distances summed in long doubles; the last seven eighths serve only as the rest

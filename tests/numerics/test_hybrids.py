@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield import (
-    InputError,
-)
-from farfield import (
-    layered_receptive_field as field,
-)
+from farfield import InputError
+from farfield import layered_receptive_field as field
 from farfield.cli import main
 
 LOCAL = {"window": 100, "mixing": "1/20"}

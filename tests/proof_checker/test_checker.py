@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 
 import proof_checker
-from farfield import (
-    InputError,
-    check_convergence,
-)
+from farfield import InputError, check_convergence
 from farfield.theory.coefficients.signs import is_zero
 from farfield.theory.formula.grammar import read
 from proof_checker.checker import check_proof

@@ -2,11 +2,7 @@
 
 import pytest
 
-from farfield import (
-    InputError,
-    Verdict,
-    check_convergence,
-)
+from farfield import InputError, Verdict, check_convergence
 
 CONVERGES = """
     -2*n*polygamma(1,n)*log(n)

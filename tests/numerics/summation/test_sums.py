@@ -6,10 +6,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield import (
-    InputError,
-    encoding,
-)
+from farfield import InputError, encoding
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
 from farfield.numerics.summation.kernel import normal_form

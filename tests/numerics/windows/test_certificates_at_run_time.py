@@ -7,10 +7,7 @@ import pytest
 import torch
 from flint import arb
 
-from farfield import (
-    InputError,
-    window_certificate,
-)
+from farfield import InputError, window_certificate
 from farfield.theory.functions.balls import precision
 
 ROWS, SIZE = 8, 3

@@ -6,14 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from farfield import (
-    InputError,
-    certified_window,
-    encoding,
-    leak,
-    window_certificate,
-    window_error,
-)
+from farfield import InputError, certified_window, encoding, leak, window_certificate, window_error
 
 RNG = np.random.default_rng(7)
 

@@ -19,11 +19,7 @@ import pytest
 import sympy
 from formal.certified import FOLDER, certified
 
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
+from farfield import InputError, check_convergence, encoding
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated

@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 import sympy
 
-from farfield import (
-    InputError,
-    check_convergence,
-)
+from farfield import InputError, check_convergence
 
 ROWS = [
     json.loads(line)

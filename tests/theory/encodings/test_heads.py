@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
+from farfield import InputError, check_convergence, encoding
 
 MIXTURE = encoding(["-n/4", *["0"] * 7])
 TABLE = encoding(np.array([0.0, -1.0, -2.0]))

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 import farfield
-from farfield import (
-    InputError,
-    attention_ceiling,
-    check_convergence,
-    compare_tails,
-    encoding,
-)
+from farfield import InputError, attention_ceiling, check_convergence, compare_tails, encoding
 from farfield.theory.answers.answer import Answer
 
 QUESTIONS = {

@@ -7,10 +7,7 @@ import pytest
 import sympy
 from flint import arb, ctx, fmpq
 
-from farfield import (
-    InputError,
-    encoding,
-)
+from farfield import InputError, encoding
 from farfield.theory.encodings import CATALOGUE as _CATALOGUE
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, precision

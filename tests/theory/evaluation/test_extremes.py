@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 import farfield
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
+from farfield import InputError, check_convergence, encoding
 from farfield.theory import first_terms
 from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import OutOfTime

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
+from farfield import InputError, check_convergence, encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.reading import indexed
 

@@ -3,10 +3,7 @@
 import pytest
 import sympy
 
-from farfield import (
-    InputError,
-    encoding,
-)
+from farfield import InputError, encoding
 from farfield.theory.formula.grammar import read
 
 REFUSED = {  # the text: both readings, as the message says them

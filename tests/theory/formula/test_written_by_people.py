@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield import (
-    InputError,
-    encoding,
-)
+from farfield import InputError, encoding
 from farfield.theory.encodings.construction import named
 from farfield.theory.encodings.traced_values import _SAME, FUNCTIONS
 from farfield.theory.formula.grammar import read

@@ -5,11 +5,7 @@ import pytest
 import scipy.special
 import sympy
 
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
+from farfield import InputError, check_convergence, encoding
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 
