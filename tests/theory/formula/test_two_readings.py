@@ -84,7 +84,8 @@ REFUSED = {  # the text: both readings, as the message says them
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_two_meanings_are_refused_with_both(refusal, text):
-    assert all(said in refusal(r"column \d+: ", read, text) for said in REFUSED[text])
+    error = refusal(r"column \d+: ", read, text)
+    assert all(reading in error for reading in REFUSED[text])
     assert text in error.replace("\\\\", "\\")
 
 
