@@ -92,9 +92,8 @@ def test_proportional_terms_have_equal_receptive_fields(a, b):
     assert len({theoretical_receptive_field(f, "1/100").tokens for f in (a, b)}) == 1
 
 
-def test_tails_that_cannot_be_compared():
-    with pytest.raises(InputError, match="free"):
-        compare_tails("-r*n", "-n")
+def test_tails_that_cannot_be_compared(refusal):
+    refusal("free", compare_tails, "-r*n", "-n")
 
 
 def test_a_comparison_without_a_limit_names_its_blocks_where_there_are_several():

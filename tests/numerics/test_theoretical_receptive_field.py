@@ -149,6 +149,15 @@ def test_a_thousand_digits():
         assert far[0] < mpmath.zeta(s) / 10 <= far[1]
 
 
+def test_answers_are_counted_up_to_a_trillion_million():
+    """TRF(1/10) of exp(-n/a) is floor(a log 10) + 1."""
+    for a in (4 * 10**17, 5 * 10**17):
+        tokens = 1 + a * 2302585092994045684017991454684 // 10**30
+        found = theoretical_receptive_field(f"-n/{a}", "1/10")
+        assert (found.tokens == tokens) is (tokens <= 10**18)
+        assert found.answer.logs()[0] <= math.log(1 + tokens) <= found.answer.logs()[1]
+
+
 def test_astronomical_answers_are_enclosed():
     r = theoretical_receptive_field("-1.0001*log(1+n)", "1e-5")
     assert r.tokens is None and isinstance(r.answer, Enclosure)

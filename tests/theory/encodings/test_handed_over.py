@@ -160,10 +160,9 @@ OF_ROWS = {
 
 
 @pytest.mark.parametrize("name", OF_ROWS)
-def test_what_depends_on_the_row_is_no_bias_by_distance(name):
+def test_what_depends_on_the_row_is_no_bias_by_distance(refusal, name):
     assert inspect_bias(OF_ROWS[name]).mechanism == "positions"
-    with pytest.raises(InputError, match="depends on the positions themselves"):
-        encoding(OF_ROWS[name])
+    refusal("depends on the positions themselves", encoding, OF_ROWS[name])
 
 
 def turned(x):
