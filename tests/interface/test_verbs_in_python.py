@@ -104,6 +104,14 @@ def test_options_of_the_verb_alone_do_in_python_what_they_do_in_the_shell(
     assert place is None or (tmp_path / place).is_file()
 
 
+@pytest.mark.parametrize(("verb", "question"), farfield.LONGER.items())
+def test_a_verb_has_the_places_of_its_question_and_options_beside_them(verb, question):
+    joined, own = (inspect.signature(getattr(farfield, name)) for name in (verb, question))
+    places = [p for p in own.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    assert [p for p in joined.parameters.values() if p.kind is not p.KEYWORD_ONLY] == places
+    assert own.parameters.items() <= joined.parameters.items()
+
+
 CODE = """import numpy as np
 
 def bias(n):
