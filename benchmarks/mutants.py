@@ -35,7 +35,19 @@ from side_by_side import Row, program
 
 ROOMS = ("figures", "numerics", "theory", "validation")  # beside `interface`, which is the package
 WAIT = 20  # times the limit, on a machine with other work
-HEAVY = ("flint", "hypothesis", "matplotlib.figure", "numpy", "scipy.special", "sympy", "torch")
+HEAVY = (
+    "cyclopts",
+    "flint",
+    "hypothesis",
+    "matplotlib.figure",
+    "numpy",
+    "pydantic",
+    "scipy.optimize",
+    "scipy.special",
+    "sympy",
+    "torch",
+    "transformers",
+)
 TEXT = functools.cache(Path.read_text)
 
 

@@ -76,7 +76,7 @@ from farfield.theory.answers.notation import (
     shortened,
     words,
 )
-from farfield.theory.answers.number import SHARES, at_most, decimal, share
+from farfield.theory.answers.number import SHARES, at_most, decimal, share, without_noun
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
@@ -127,7 +127,7 @@ class Comparison(Answer):
         if self.receptive_fields:
             yield Sentence(self._reaches(first, second), Label.CERTIFIED)
             columns = zip(EPS, *self.receptive_fields, strict=True)
-            rows = [(share(eps), *map(_count, each)) for eps, *each in columns]
+            rows = [(share(eps), *map(without_noun, each)) for eps, *each in columns]
             yield table(("mass left out", "tokens of a", "tokens of b"), rows)
         for name, formula in zip("ab", self.formulas, strict=True):
             yield Formula(words("`p_" + name + "(n)`"), formula)
@@ -149,7 +149,7 @@ class Comparison(Answer):
         """The receptive fields of both, in one sentence."""
         parts = []
         for name, fields in zip((first, second), self.receptive_fields, strict=True):
-            parts.append(f"{name} needs {enumeration([*map(_count, dict.fromkeys(fields))])}")
+            parts.append(f"{name} needs {enumeration([*map(without_noun, dict.fromkeys(fields))])}")
         template = "To hold all but {shares} of the mass, {a} tokens; {b}."
         return words(template, shares=enumeration([*map(share, EPS)]), a=parts[0], b=parts[1])
 
@@ -241,13 +241,12 @@ class Ranking(Answer):
         """The sentence about those that were compared."""
         with_tail = [row for row in self.rows if row[2] == "converges"]
         others = len(self.rows) - len(with_tail)
-        rest = (
-            f"; {others} more have no tail, since their series does not converge" if others else ""
-        )
+        rest = f"; {others} without a certified sum" if others else ""
         names = _few([shortened(row[0], 40) for row in with_tail])
-        reach = _few([f"{shortened(name, 40)}: {_count(at[1])}" for name, _, _, at in with_tail])
+        fields = [(shortened(name, 40), without_noun(at[1])) for name, _, _, at in with_tail]
+        reach = _few([f"{name}: {tokens}" for name, tokens in fields])
         if not with_tail:
-            text = "None of these series converges, so none has a tail to compare."
+            text = "None of these series has a certified sum, so none has a tail to compare."
             return (sentence(text, self.label), self._table())
         return (
             sentence(
@@ -284,11 +283,6 @@ class Ranking(Answer):
                 )
         if any(p.crossover == 1 and p.lighter != "neither" for p in self.pairs):
             yield note("Of all other neighbours the first has no larger a field at any eps.")
-
-
-def _count(tokens: str) -> str:
-    """A number of tokens, without the word."""
-    return tokens.removesuffix(" tokens")
 
 
 def _few(parts: list[str]) -> str:
@@ -335,21 +329,19 @@ def compare_tails(
     >>> compare_tails(["-n", "-2*log(1+n)", "rope"]).left_out[0][0]
     'rope'
     """
-    if b is None:
-        several = list(a) if isinstance(a, list | tuple) else []
-        refuse(
-            len(several) < 2,
-            "one bias has nothing to be compared with; accepted: two or more, or a list of them",
-        )
-        a, b, *rest = several
-    else:
-        rest = list(more)
-    given = [(a, values_a or {}), (b, values_b or {}), *((f, {}) for f in rest)]
+    alone = list(a) if isinstance(a, list | tuple) else [a]
+    several = alone if b is None else [a, b, *more]
+    refuse(
+        len(several) < 2,
+        "one bias has nothing to be compared with; accepted: two or more, or a list of them",
+    )
+    values = itertools.chain((values_a or {}, values_b or {}), itertools.repeat({}))
+    given = list(zip(several, values, strict=False))
     each: list[tuple[Encoding, Expr]] = []
     left_out: list[tuple[str, str]] = []
-    for f, values in given:
+    for f, options in given:
         try:
-            each += _heads(resolve(f, values))
+            each += _heads(resolve(f, options))
         except InputError as error:
             if len(given) == 2:
                 raise
@@ -370,7 +362,7 @@ def _fields(p: Expr) -> tuple[str, ...]:
     return tuple(
         field.value_text()
         if field.finite is None
-        else f"{_count(field.value_text())} ({field.finite.head_text()} in a row of {FINITE_ROW})"
+        else f"{field.head_text()} ({field.finite.head_text()} in a row of {FINITE_ROW})"
         for field in theoretical_receptive_field(subject, EPS)
     )
 

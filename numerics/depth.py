@@ -98,16 +98,18 @@ class LayeredReceptiveField(BiasAnswer):
         return super().span()
 
     def _cases(self) -> Cases:
-        template = "through {layers}, {share} of the influence on a token comes from the nearest "
-        near = "{tokens}." if self.tokens is not None else "{bracket}."
-        unknown = "an unknown number of tokens."
-        return ((True, template + (unknown if self.span() is None else near)),)
+        template = "through {layers}, {share} of the influence on a token comes from "
+        return (
+            (self.tokens is not None, template + "the nearest {tokens}."),
+            (self.bracket is not None, template + "{bracket} nearest to it."),
+            (True, template + "a number of nearest tokens that is not known."),
+        )
 
     def _values(self) -> dict[str, object]:
         return {
             "share": share(self.q),
             "layers": plural(self.layers, "layer"),
-            "tokens": tokens_text(self.tokens),
+            "tokens": "token" if self.tokens == 1 else tokens_text(self.tokens),
             "bracket": None if self.bracket is None else self.bracket.text(),
         }
 
@@ -240,8 +242,8 @@ def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Fields:
     row, q = asked.length, asked.q
     first, *others = layers
     totals = {b: _total(b, row) for layer in layers for b in layer.biases}
-    fields: Fields = {"formula": first.biases[0] if len(totals) == 1 else None}
-    fields["label"] = Label.APPROXIMATE
+    one = first.biases[0] if len(totals) == 1 else None
+    fields: Fields = {"formula": one, "label": Label.APPROXIMATE}
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
@@ -306,7 +308,7 @@ def _step_of(
     for bias in layer.biases:
         weights = step_weights(bias, size, totals[bias])
         if layer.sinks:
-            seen = _without_window(bias)
+            seen = bias if _window_of(bias) is None else bias.args[0][0]
             there = np.exp(tabulate(seen, np.arange(size)))[max(0, size - layer.sinks) :].sum()
             mass = np.exp(tabulate(bias, np.arange(size))).sum()
             sunk += there / (mass + there)
@@ -314,10 +316,6 @@ def _step_of(
         kernel += weights
     a, heads = float(layer.mixing), len(layer.biases)
     return _residual(kernel / heads, a), a * sunk / heads
-
-
-def _without_window(bias: Expr) -> Expr:
-    return bias if _window_of(bias) is None else bias.args[0][0]
 
 
 def _quantile(

@@ -139,9 +139,9 @@ def searched(
         for low, high in brackets:
             check_time()
             if high is None and low >= COUNTED and not vast:
-                if _beyond(s, eps):
-                    return _enclosure(s, eps, 1 << most)
                 vast = True
+                if (answer := _enclosure(s, eps)) is not None:
+                    return answer, _beyond_reason(most)
             if low >= COUNTED and not every_digit:
                 return _magnitude(compare, eps, low, high, guesses)
             if high is None and low.bit_length() > most:
@@ -256,24 +256,20 @@ def _beyond_reason(bits: int) -> Reason:
     return Reason(Code.TOO_LARGE, f"the answer has more than {bits} bits")
 
 
-def _beyond(s: Series, eps: sympy.Rational) -> bool:
-    """Whether the answer is proved to lie beyond 2^max_bits, by int_j^oo <= T_j."""
-    kernel = s.kernel
+def _enclosure(s: Series, eps: sympy.Rational) -> Value | None:
+    """log TRF for an answer beyond 2^max_bits, from int_j^oo <= T_j <= int_j^oo + b_j; None where
+    it is not proved to lie there. It is sought as an integer times 2^-LOG_BITS, as far as balls
+    tell both sides apart."""
+    kernel, low, unit = s.kernel, 1 << s.max_bits, arb(2) ** -LOG_BITS
+    if kernel is None:
+        return None
     with precision(256):
         try:
-            lower = kernel.integral(arb(2) ** s.max_bits) if kernel is not None else arb(0)
-            return bool(lower >= rational(eps) * s.total())
+            goal = rational(eps) * s.total()
+            if not kernel.integral(arb(low)) >= goal:
+                return None
         except Unreachable:
-            return False
-
-
-def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason | None]:
-    """log TRF for an answer beyond low = 2^max_bits, from int_j^oo <= T_j <= int_j^oo + b_j; it is
-    sought as an integer times 2^-LOG_BITS, as far as balls tell both sides apart."""
-    kernel, reason, unit = s.kernel, _beyond_reason(s.max_bits), arb(2) ** -LOG_BITS
-    assert kernel is not None
-    with precision(256):
-        goal = rational(eps) * s.total()
+            return None
 
         def proved(k: int) -> bool:
             """True: TRF <= e^at + 1 is proved; False: TRF > e^at."""
@@ -290,8 +286,6 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason 
                 if up is None and down >= 1 << MAX_LOG_BITS + LOG_BITS:
                     break
         if up is None:
-            return Bracket(low + 1, None), reason
+            return Bracket(low + 1, None)
         high = math.nextafter(float(up * unit), math.inf)
-        return Enclosure(
-            math.nextafter(float(down * unit), 0), math.nextafter(high, math.inf)
-        ), reason
+        return Enclosure(math.nextafter(float(down * unit), 0), math.nextafter(high, math.inf))

@@ -32,6 +32,7 @@ from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, Reason, Status
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import tokens as tokens_text
+from farfield.theory.answers.number import without_noun
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
@@ -72,7 +73,7 @@ class Horizon(HeadAnswer):
     tokens: float | None = None
 
     def head_text(self) -> str:
-        return tokens_text(self.tokens).removesuffix(" tokens")
+        return without_noun(tokens_text(self.tokens))
 
     def _cases(self) -> Cases:
         return (

@@ -87,7 +87,9 @@ class Leak(HeadAnswer):
 
     def _values(self) -> dict[str, object]:
         return {
-            "rows": "as rows grow" if self.tested is None else f"in a row of {self.tested} keys",
+            "rows": "as rows grow"
+            if self.tested is None
+            else f"in a row of {plural(self.tested, 'key')}",
             "share": self._between() if self.value is None else _percent(self.value),
             "worst": self.among("the worst head"),
             "m": plural(self.trained, "token"),
@@ -111,7 +113,7 @@ class Leak(HeadAnswer):
 def _percent(value: float) -> str:
     if 0 < value < LEAST:
         return f"a share below {LEAST:g}"
-    return f"{100 * value:.3g} %" if value > 1e-6 else f"a share of {value:.2g}"
+    return f"{100 * value:.3g} %" if value > 1e-6 or not value else f"a share of {value:.2g}"
 
 
 def leak(

@@ -49,7 +49,7 @@ from farfield.numerics.summation.series import Series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import listed, shortened
-from farfield.theory.answers.number import decimal, exact, inside, natural, plural
+from farfield.theory.answers.number import decimal, exact, inside, natural, plural, without_noun
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Ball, Undefined, outward, rational
@@ -160,7 +160,7 @@ class Reach(HeadAnswer):
         return self.answer.span() if isinstance(self.answer, Bracket) else super().span()
 
     def head_text(self) -> str:
-        return tokens_text(self.tokens).removesuffix(" tokens")
+        return without_noun(tokens_text(self.tokens))
 
     def _cases(self) -> Cases:
         return (

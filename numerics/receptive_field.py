@@ -37,7 +37,7 @@ from farfield.numerics.questions import (
     unknown,
 )
 from farfield.numerics.search import Bracket, Exact, Value, at_precision
-from farfield.numerics.summation.kernel import Geometric, Power
+from farfield.numerics.summation.kernel import Geometric
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import within
@@ -52,7 +52,7 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence, table
 from farfield.theory.answers.notation import expression_latex, listed, shortened, words
-from farfield.theory.answers.number import SHARES, inside, plural, share
+from farfield.theory.answers.number import SHARES, inside, plural, share, without_noun
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import oscillates, to_sympy
 from farfield.theory.coefficients.signs import Context
@@ -99,7 +99,7 @@ class ReceptiveField(HeadAnswer):
         return self.answer.span()
 
     def head_text(self) -> str:
-        return self.value_text().removesuffix(" tokens")
+        return without_noun(self.value_text())
 
     def value_text(self) -> str:
         """The tokens, or bounds of them."""
@@ -109,7 +109,7 @@ class ReceptiveField(HeadAnswer):
         return (
             (
                 self.status is Status.ENCLOSED,
-                "the number of nearest tokens that hold all but {eps} of the mass{of} lies "
+                "the number of nearest tokens that hold all but {eps} of the mass{of} is "
                 "{count}{worst}.",
             ),
             (
@@ -419,8 +419,6 @@ def _asymptotics(s: Series) -> str | None:
         exact = rf"\left\lfloor {_over(_LOG, -s.kernel.alpha)} \right\rfloor + 1"
         return exact if len(s.stretches) == 1 else None
     try:
-        if isinstance(s.kernel, Power):
-            return _power_law(s.kernel.r, sympy.exp(s.kernel.gamma))
         infinite, constant, _ = split(-transseries(s.last[0].bias, Context()))
         (m, c), *others = infinite
         if oscillates(c) or m.exponent:
@@ -440,7 +438,7 @@ def _asymptotics(s: Series) -> str | None:
 def _power_law(r: Expr, amplitude: Expr) -> str:
     """(A / ((r-1) B eps))^{1/(r-1)}, for b_n ~ A n^{-r} (ours)."""
     above, below = door.fraction(door.simplify(amplitude / (r - 1)))
-    factor = "" if below == 1 else expression_latex(below) + r"\, "
+    factor = "" if below == 1 else _factor(below) + r"\, "
     base = rf"\frac{{{expression_latex(above)}}}{{{factor}B\, \varepsilon}}"
     return _power(base, 1 / (r - 1))
 
@@ -451,8 +449,13 @@ _LOG = r"\log(1/\varepsilon)"
 def _over(text: str, divisor: Expr) -> str:
     """LaTeX of a quotient, a rational divisor turned over where it is."""
     above, below = door.fraction(1 / divisor)
-    text = text if above == 1 else rf"{expression_latex(above)}\, {text}"
+    text = text if above == 1 else rf"{_factor(above)}\, {text}"
     return text if below == 1 else rf"\frac{{{text}}}{{{expression_latex(below)}}}"
+
+
+def _factor(e: Expr) -> str:
+    """LaTeX of a factor: a sum has brackets."""
+    return rf"\left({expression_latex(e)}\right)" if e.is_Add else expression_latex(e)
 
 
 def _power(base: str, exponent: Expr) -> str:

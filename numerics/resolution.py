@@ -58,7 +58,7 @@ from farfield.theory.answers.number import decimal, exact, natural
 from farfield.theory.decision.engine import bounded_above
 from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
-from farfield.theory.functions.balls import Undefined, to_arb
+from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -248,10 +248,9 @@ def _mask_fits(mask: Mask, tokens: int | None) -> None:
 def _mean(heads: tuple[Resolution, ...]) -> Resolution:
     """The heads' mean; it is only as certain as the least certain head."""
     worst = deciding_head(heads, lambda h: h.label is Label.APPROXIMATE)
-    enclosures = [h.enclosure for h in heads if h.enclosure is not None]
+    low, high = (_mean_of([h.enclosure and h.enclosure[i] for h in heads]) for i in (0, 1))
     enclosure = None
-    if len(enclosures) == len(heads):
-        low, high = (math.fsum(e[i] for e in enclosures) / len(heads) for i in (0, 1))
+    if low is not None and high is not None:
         enclosure = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
     return replace(
         worst,
@@ -294,7 +293,9 @@ class _Row:
 def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
-    row = _Row(partial(_scores_of, bias), partial(_terms, bias), bias)
+    if bias_row(bias, 1)[0] == -np.inf:
+        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
+    row = _Row(partial(bias_row, bias), partial(_terms, bias), bias)
     if mask.bca is not None:
         fields = _of_blocks(row, mask.bca)
         return fields | {"limit": fields.get("value")}
@@ -400,24 +401,10 @@ def _direct(x: list[arb], cut: bool) -> arb:
     return (gained + last * (last - (0 if cut else x[-1]))) / total**2
 
 
-def _scores_of(bias: Expr, count: int) -> np.ndarray:
-    """The first biases in float64."""
-    scores = bias_row(bias, count)
-    if scores[0] == -np.inf:
-        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
-    return scores
-
-
 def _terms(bias: Expr, count: int) -> list[arb]:
     """exp(p(n)) for n < count."""
     weight = compile_ball(sympy.exp(bias))
-    try:
-        x = [to_arb(weight({n: fmpq(i)})) for i in range(count)]
-    except ZeroDivisionError:
-        raise Undefined("a division by zero") from None
-    if not x[0] > 0:
-        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
-    return x
+    return [to_arb(weight({n: fmpq(i)})) for i in range(count)]
 
 
 def _windows(x: list[arb]) -> Iterator[tuple[arb, arb, arb]]:

@@ -29,6 +29,7 @@ import sympy
 from scipy.optimize import brentq, minimize_scalar
 from sympy import Expr, Rational, S
 
+from farfield.numerics.design.designs import Pair
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import BITS, Quantity, Target
@@ -59,8 +60,6 @@ PLACE_SHARE, EDGE_SHARE = 1 / 8, 1 / 3
 """Of the time that is left, for one parameter and for one threshold of a scan."""
 UNKNOWN = (Unreachable, Undecided, InputError, Undefined, ArithmeticError)
 """Raised where a quantity is not known."""
-
-Pair = tuple[Rational, Rational]
 
 
 @dataclass

@@ -229,7 +229,5 @@ class Sector:
     def order(self, at: int, goal: int) -> int:
         """The least m for which 2 (2m)! (2 pi theta N)^{-2m} is below 2^-goal, or 0."""
         size = math.log(2 * math.pi * self.theta) + float(arb(at).log())
-        for m in range(2, goal // 4 + 4):
-            if math.lgamma(2 * m + 1) - 2 * m * size + 2 < -goal * math.log(2) - 2:
-                return m
-        return 0
+        losses = ((m, math.lgamma(2 * m + 1) - 2 * m * size) for m in range(2, goal // 4 + 4))
+        return next((m for m, loss in losses if loss + 2 < -goal * math.log(2) - 2), 0)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -129,11 +130,9 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
         raise Unrecognised("an oscillation without a bound from above")
     below: Kernel | None = None
     if not low.has(S.NegativeInfinity, S.Infinity, S.NaN):
-        try:
-            below = find(door.expand(low), first)
-            below = below if below.converges else None
-        except Unrecognised:
-            below = None
+        with suppress(Unrecognised):
+            kernel = find(door.expand(low), first)
+            below = kernel if kernel.converges else None
     above = find(door.expand(high), first)
     if not above.converges:
         raise Unrecognised("the bound from above diverges")
@@ -146,20 +145,12 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
 
 def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
     """The outermost oscillating sub-expressions with their ranges."""
-    waves: dict[Expr, tuple[Expr, Expr]] = {}
-
-    def visit(e: Expr) -> None:
-        if not e.has(n):
-            return
-        low, high = _range(e)
-        if low is S.NegativeInfinity or (high - low).is_positive:
-            waves[e] = low, high
-        else:
-            for a in e.args:
-                visit(a)
-
-    visit(q)
-    return waves
+    if not q.has(n):
+        return {}
+    low, high = _range(q)
+    if low is S.NegativeInfinity or (high - low).is_positive:
+        return {q: (low, high)}
+    return {wave: ends for part in q.args for wave, ends in _waves(part).items()}
 
 
 def _range(e: Expr) -> tuple[Expr, Expr]:

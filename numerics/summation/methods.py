@@ -77,7 +77,7 @@ def find(
     >>> find(-2 * sympy.log(1 + n))
     Power(start=0, gamma=0, h=1, r=2)
     """
-    passed: list[tuple[Method, Unrecognised]] = []
+    passed: list[Unrecognised] = []
     taken = None
     for method in METHODS:
         check_time()
@@ -94,12 +94,12 @@ def find(
         except OutOfTime:
             raise
         except Unrecognised as why:
-            passed.append((method, why))
+            passed.append(why)
         except Unreachable as why:
-            passed.append((method, Unrecognised(str(why))))
+            passed.append(Unrecognised(str(why)))
         else:
             return kernel
-    raise passed[0 if row else -1][1]
+    raise passed[0 if row else -1]
 
 
 def _linear_in_waves(p: Expr) -> Expr:

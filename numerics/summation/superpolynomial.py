@@ -74,21 +74,23 @@ class SuperpolynomialSum(Kernel):
         bits, far = ctx.prec, memory(self).setdefault("far", {})
         place, rest = far.get(bits, (0, arb(0)))
         if not 0 <= place - j <= NEAR:
-            place = self._far_end(j, bits)
-            rest = arb(0).union(self.rest(place, FAR_SHARES).upper())
+            place, rest = self._end(j, j + 64, bits, FAR_SHARES)
         with precision(bits + 32):
             tail = suffix_sums(rest, self.source.term, place, j)[0]
         far[bits] = j, tail
         return +tail
 
-    def _far_end(self, j: int, bits: int) -> int:
-        """Where the rest is below the precision, relative to T_j."""
-        upto, goal = j + 64, to_arb(self.source.term(j)) * arb(2) ** -(bits + 8)
-        while not self.rest(upto, FAR_SHARES) < goal:
+    def _end(
+        self, j: int, upto: int, bits: int, shares: tuple[float, ...] = SHARES
+    ) -> tuple[int, arb]:
+        """A place from `upto` on where the rest is below the precision, relative to T_j; the
+        rest."""
+        goal = to_arb(self.source.term(j)) * arb(2) ** -(bits + 8)
+        while not (rest := self.rest(upto, shares)) < goal:
             upto = j + 2 * (upto - j)
             if upto - j > MAX_TERMS:
                 raise Unreachable("too many terms would have to be summed one by one")
-        return upto
+        return upto, arb(0).union(rest.upper())
 
     def between(self, a: int, b: int) -> arb:
         """A far b by the bound of the rest, where that is precise enough."""
@@ -110,14 +112,8 @@ class SuperpolynomialSum(Kernel):
 
     def _extend(self, j: int, bits: int) -> None:
         """Suffix sums up to where the rest is below the precision, relative to T_j."""
-        upto = max(self.first, j + 64)
-        goal = to_arb(self.source.term(j)) * arb(2) ** -(bits + 8)
-        while not self.rest(upto) < goal:
-            upto = j + 2 * (upto - j)
-            if upto - self.start > MAX_TERMS:
-                raise Unreachable("too many terms would have to be summed one by one")
+        upto, rest = self._end(j, max(self.first, j + 64), bits)
         with precision(bits + 32):
-            rest = arb(0).union(self.rest(upto).upper())
             sums = suffix_sums(rest, self.source.term, upto, self.start)
         if len(self._sums()) > 4:
             self._sums().clear()
@@ -126,16 +122,10 @@ class SuperpolynomialSum(Kernel):
 
 def superpolynomial_kernel(source: Bias, start: int, most: int) -> SuperpolynomialSum | None:
     """The kernel that sums one by one, where at most `most` terms give 128 bits."""
-    y = 4
-    while y <= most:
+    for first in (start + (1 << k) for k in range(2, most.bit_length())):
         with precision(128):
-            size = to_arb(source.direct({n: fmpq(start + y)}))
-            if not size < -120:
-                y *= 2
-                continue
-            trial = SuperpolynomialSum(start, S.Zero, source, start + y)
-            bound = trial.rest(start + y)
-            if bound.is_finite() and bound < arb(2) ** -150 * source.term(start):
-                return trial
-        y *= 2
+            if to_arb(source.direct({n: fmpq(first)})) < -120:
+                trial = SuperpolynomialSum(start, S.Zero, source, first)
+                if trial.rest(first) < arb(2) ** -150 * source.term(start):
+                    return trial
     return None

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 from flint import arb, fmpq
@@ -179,11 +180,8 @@ class _HeadRows:
         farthest = np.maximum.accumulate(norms[self.sinks :])
         largest = np.maximum.accumulate(norms)
         upper, lower = np.zeros(rows), np.zeros(rows)
-        for start in range(0, rows, CHUNK):
+        for start in range(self.window + self.sinks, rows, CHUNK):
             at = np.arange(start, min(start + CHUNK, rows))
-            at = at[at >= self.window + self.sinks]
-            if not len(at):
-                continue
             dropped = at - self.window + 1 - self.sinks  # positions sinks .. at - window
             with np.errstate(over="ignore", invalid="ignore"):
                 log_z = self._log_kept(q, k, at, scales)
@@ -232,11 +230,8 @@ class _HeadRows:
             with precision(bits):
                 q = [arb(float(x)) for x in self.q[row]]
                 length, scale = _dot(q, q), arb(self.factor).sqrt()
-                squares = [_dot(v, v) for v in ([arb(float(x)) for x in key] for key in longest)]
-                highest = squares[0]
-                for square in squares[1:]:
-                    highest = highest.max(square)
-                most = (length * highest).sqrt()
+                squares = (_dot(v, v) for v in ([arb(float(x)) for x in key] for key in longest))
+                most = (length * reduce(arb.max, squares)).sqrt()
                 logits = (_dot(q, [arb(float(x)) for x in self.k[j]]) - most for j in kept)
                 weight = sum(((scale * x).exp() for x in logits), arb(0))
                 count = last + 1 - first

@@ -385,6 +385,16 @@ def test_json_and_text():
         ),
         ("-2*sqrt(n)", r"\sim \left(\frac{\log(1/\varepsilon)}{2}\right)^{2}", None),
         (
+            "-pi*log(1+n)",
+            r"\left(\frac{1}{\left(-1 + \pi\right)\, B\, \varepsilon}\right)^{\frac{1}{-1 + \pi}}",
+            lambda eps, total: (1 / ((math.pi - 1) * total * eps)) ** (1 / (math.pi - 1)),
+        ),
+        (
+            "-n/(pi-1)",
+            r"\left\lfloor \left(-1 + \pi\right)\, \log(1/\varepsilon) \right\rfloor + 1",
+            lambda eps, total: math.floor((math.pi - 1) * math.log(1 / eps)) + 1,
+        ),
+        (
             "-2*log(1+n)^2",
             r"\exp\left(\sqrt{\frac{\log(1/\varepsilon)}{2}}\,(1 + o(1))\right)",
             None,

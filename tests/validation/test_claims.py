@@ -151,8 +151,6 @@ def altered(value, **where):
 
 
 PRINTED = {
-    "sun2023.rope.exceeding": (lambda c: 20, {"encoding": "Roformer"}),
-    "sun2023.alibi.sacrifices": (lambda c: 1, {"encoding": "Alibi"}),
     "sun2023.table2.lex-best": (lambda c: 99, {"encoding": "LeX", "eval_length": 256}),
     "sun2023.table2.only-lex": (lambda c: 99, {"encoding": "LeX", "eval_length": 8192}),
     "sun2023.table5.sliding": (lambda c: 99, {"variant": "attention=sliding_window"}),
@@ -160,10 +158,8 @@ PRINTED = {
     "sun2023.table4.rotation": (lambda c: 1, {"variant": "rotation=0"}),
     "sun2023.rope-with-bca": (lambda c: 99, {"encoding": "RoPE"}),
     "chi2023.extrapolate-better": (lambda c: 99, {"encoding": "ALiBi", "eval_length": 8192}),
-    "chi2023.shift.fails": (lambda c: 5, {"variant": "delta=8"}),
     "chi2023.same-h": (lambda c: 5, {"encoding": "ALiBi"}),
     "chi2023.windows.trade-off": (lambda c: 99, {"variant": "w=40", "eval_length": 8192}),
-    "chi2023.windows.w100": (lambda c: 99, {"variant": "w=100", "eval_length": 8192}),
     "chi2023.table2.windowed": (lambda c: 99, {"encoding": "Windowed", "eval_length": 8192}),
     "chi2023.table3.sandwich-best": (lambda c: 99, {"encoding": "Sandwich"}),
     "chi2023.table3.beyond": (lambda c: 1, {"encoding": "Sandwich", "eval_length": 512}),
@@ -178,7 +174,7 @@ def test_other_printed_values_refute_what_holds(identifier, monkeypatch):
     assert Verdict.HOLDS not in asked(identifier, 0.05)
 
 
-ANYHOW = {"chi2023.table7.hidden", "qin2024.table1.sizes", "qin2024.table1.slower"}
+ANYHOW = {"chi2023.table7.hidden", "qin2024.table1.sizes"}
 """Claims that read one number of a table without perplexities."""
 
 
@@ -188,7 +184,7 @@ def test_no_reading_of_printed_tables_outlives_numbers_of_chance(share, monkeypa
     left = {c.id for c in checks(kind="printed tables")} - ANYHOW
     readings = (Verdict.HOLDS, Verdict.CORRECTION)
     left = {name for name in left if recorded(name) in readings}
-    assert len(left) > 40
+    assert len(left) > 30
     for seed in range(30):
 
         def another(c, seed=seed):
@@ -286,8 +282,8 @@ def test_results_that_do_not_hold_what_is_asked_leave_a_claim_untested(other_res
 
 ALTERED = [
     lambda: qin2024.error_bound(factor=1.5),
-    lambda: qin2024.series_converges("-log(1+n)"),
-    lambda: qin2024.series_diverges("-2*log(1+n)"),
+    lambda: qin2024.verdict_on_series("-log(1+n)", "converges"),
+    lambda: qin2024.verdict_on_series("-2*log(1+n)", "diverges"),
     lambda: sun2023.fits_fp16(base=512, centred=False),
 ]
 
@@ -431,8 +427,8 @@ def test_the_ledger_needs_no_torch(asked):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: claim("qin2024.lema0.2"), "the nearest of 167: qin2024.lemma0.2"),
-        (lambda: claim("nothing at all"), "the nearest of 167: "),
+        (lambda: claim("qin2024.lema0.2"), "the nearest of 160: qin2024.lemma0.2"),
+        (lambda: claim("nothing at all"), "the nearest of 160: "),
         (lambda: claims("qin"), "paper 'qin' is not known; accepted: qin2024"),
         (lambda: sections("qin"), "paper 'qin' is not known; accepted: qin2024"),
         (lambda: claims(kind="proofs"), "kind 'proofs' is not known; did you mean 'proof'"),

@@ -48,6 +48,15 @@ def tokens(value: float | None) -> str:
     return f"{digits} tokens {more}".rstrip()
 
 
+def without_noun(count: str) -> str:
+    """A count of tokens, as it is written, without the word.
+
+    >>> without_noun("between 4 and 9 tokens"), without_noun("1 token")
+    ('between 4 and 9', '1')
+    """
+    return re.sub(r" tokens?\b", "", count)
+
+
 def count(value: float | None) -> str:
     """A count in a few characters, as a cell of a table takes.
 

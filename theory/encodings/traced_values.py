@@ -44,16 +44,16 @@ def _class(_: object) -> type:
     if MARK in frame.f_globals:  # an operator between it and a tensor asks too
         known = _step(frame).startswith(("BINARY", "COMPARE"))
     else:
-        home = _home(frame)
-        known = home in _READERS or (home, frame.f_code.co_name) in _OPERATORS
+        library = home(frame.f_globals)
+        known = library in READERS or (library, frame.f_code.co_name) in _OPERATORS
     if not known:
         raise NotTraced("the class of the distance")
     return Symbolic
 
 
-def _home(frame: types.FrameType) -> str:
-    """The library whose code a frame runs."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0]
+def home(names: dict[str, Any]) -> str:
+    """The library whose code runs with these global names."""
+    return str(names.get("__name__")).partition(".")[0]
 
 
 def _step(frame: types.FrameType) -> str:
@@ -61,7 +61,7 @@ def _step(frame: types.FrameType) -> str:
     return dis.opname[frame.f_code.co_code[frame.f_lasti]]
 
 
-_READERS = {"farfield", "sympy", *LIBRARIES}
+READERS = {"farfield", "sympy", *LIBRARIES}
 _OPERATORS = {("fractions", "forward"), ("fractions", "reverse")}
 """Of fractions, which leave an operator to what they do not know; their constructor raises."""
 
@@ -69,12 +69,16 @@ _OPERATORS = {("fractions", "forward"), ("fractions", "reverse")}
 class Symbolic:
     """A value of the program that depends on the distance."""
 
+    __slots__ = ("expr", "given", "path", "slot")
+
     __class__ = property(_class)
 
     __array_ufunc__ = None  # NumPy's own numbers leave an operator to it
 
-    def __init__(self, expr: Expr, slot: Slot | Any, path: Path) -> None:
-        self.expr, self.slot, self.path = expr, slot, path
+    __iter__ = None
+
+    def __init__(self, expr: Expr, slot: Slot | Any, path: Path, given: bool = False) -> None:
+        self.expr, self.slot, self.path, self.given = expr, slot, path, given
 
     def __bool__(self) -> bool:
         return not compared("==", self, 0)
@@ -95,7 +99,7 @@ class Symbolic:
         raise NotTraced("the distance as text")
 
     def __copy__(self) -> Symbolic:
-        return Symbolic(self.expr, self.slot, self.path)
+        return Symbolic(self.expr, self.slot, self.path, self.given)
 
     def __deepcopy__(self, memo: object) -> Symbolic:
         return self.__copy__()  # on the same path
@@ -115,6 +119,7 @@ class Symbolic:
         return hash(operator.index(self))
 
     def __getitem__(self, key: object) -> Symbolic:
+        _asked(self, "an index")
         keys = key if isinstance(key, tuple) else (key,)
         if all(k is None or k is Ellipsis or k == slice(None) for k in keys):
             return self
@@ -126,6 +131,8 @@ class Symbolic:
             self.expr, self.slot = changed.expr, changed.slot
 
     def __getattr__(self, name: str) -> Any:
+        if not (name.startswith("__") or hasattr(0, name)):
+            _asked(self, name)
         if name in _SAME:
             return lambda *args, **options: self.__copy__()
         if name in _TYPES:
@@ -139,15 +146,24 @@ class Symbolic:
         raise NotTraced(f"{name} of the distance")
 
 
-class Argument(Symbolic):
-    """A value that the program is called with: a number, or a tensor. What it makes of one, as
-    `torch.as_tensor` does, is another value."""
+def _asked(x: Symbolic, name: str) -> None:
+    """Note what the program asks of a value that is a number where it is called with numbers."""
+    if x.given and home(sys._getframe(2).f_globals) != "farfield":
+        x.path.asks = name
 
-    def __getattr__(self, name: str) -> Any:
-        ours = _home(sys._getframe(1)) == "farfield"
-        if not (ours or name.startswith("__") or hasattr(0, name)):
-            self.path.asks = name
-        return super().__getattr__(name)
+
+def _given(*values: object) -> bool:
+    """Whether values are what the program is called with, or numbers of its own: what Python makes
+    of them is a number too. What a library makes of them, as `torch.as_tensor`, is not."""
+    return all(
+        v.given if isinstance(v, Symbolic) else type(v) in (bool, int, float) for v in values
+    )
+
+
+def _made_of(value: Symbolic, *values: object) -> Symbolic:
+    """What Python makes of values."""
+    value.given |= _given(*values)
+    return value
 
 
 _SAME = {
@@ -171,7 +187,7 @@ def _typed(x: Symbolic, *kinds: Any) -> Symbolic:
             x = applied(lambda path, e: e, float, x.path, x)
         elif name not in _TYPES and not name.startswith(_DEVICES):
             raise NotTraced(f"the distance as {name}")
-    return x.__copy__()
+    return Symbolic(x.expr, x.slot, x.path)
 
 
 def _float32() -> object:
@@ -226,8 +242,10 @@ def compared(symbol: str, a: Any, b: Any) -> bool:
 class Condition(Symbolic):
     """A comparison, decided when its truth is asked for; as a number 1 or 0."""
 
-    def __init__(self, ask: Callable[[], bool], path: Path) -> None:
-        self.ask, self.path = functools.cache(ask), path
+    __slots__ = ("ask",)
+
+    def __init__(self, ask: Callable[[], bool], path: Path, given: bool = False) -> None:
+        self.ask, self.path, self.given = functools.cache(ask), path, given
 
     def __getattr__(self, name: str) -> Any:
         if name in ("expr", "slot"):
@@ -238,16 +256,16 @@ class Condition(Symbolic):
         return self.ask()
 
     def __and__(self, other: object) -> Condition:
-        return Condition(lambda: self.ask() and bool(other), self.path)
+        return Condition(lambda: self.ask() and bool(other), self.path, _given(self, other))
 
     def __or__(self, other: object) -> Condition:
-        return Condition(lambda: self.ask() or bool(other), self.path)
+        return Condition(lambda: self.ask() or bool(other), self.path, _given(self, other))
 
     def __xor__(self, other: object) -> Condition:
-        return Condition(lambda: self.ask() != bool(other), self.path)
+        return Condition(lambda: self.ask() != bool(other), self.path, _given(self, other))
 
     def __invert__(self) -> Condition:
-        return Condition(lambda: not self.ask(), self.path)
+        return Condition(lambda: not self.ask(), self.path, self.given)
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
@@ -334,7 +352,8 @@ def _binary(name: str, swapped: bool) -> Callable[[Symbolic, object], Any]:
             raise ZeroDivisionError("division by zero")
         if name == "pow":
             _has_power(*((other, self) if swapped else (self, other)))
-        return applied(make, call, self.path, *((other, self) if swapped else (self, other)))
+        values = (other, self) if swapped else (self, other)
+        return _made_of(applied(make, call, self.path, *values), *values)
 
     return operate
 
@@ -363,10 +382,12 @@ for _relation in SIX:
     setattr(
         Symbolic,
         f"__{_relation.name.lower()}__",
-        lambda a, b, symbol=_relation.symbol: Condition(lambda: compared(symbol, a, b), a.path),
+        lambda a, b, symbol=_relation.symbol: Condition(
+            lambda: compared(symbol, a, b), a.path, _given(a, b)
+        ),
     )
 _ALONE: dict[str, Callable[..., Any]] = {
-    "neg": lambda a: applied(lambda p, e: -e, operator.neg, a.path, a),
+    "neg": lambda a: _made_of(applied(lambda p, e: -e, operator.neg, a.path, a), a),
     "pos": lambda a: a,
     "int": Symbolic.__index__,
     "round": lambda a, digits=None: FUNCTIONS["round"](a.path, a, digits),
@@ -575,6 +596,7 @@ FUNCTIONS |= {
     for alias in aliases
 }
 BUILTINS = (
+    "id",
     "min",
     "max",
     "abs",
@@ -658,7 +680,9 @@ class Library:
                 raise NotTraced(f"{name} of all distances")
             if name in _SMOOTH and not options:
                 return smooth(name, self.real, self.path, *args)
-            return _called(name, self.path, *args, **options)
+            value = _called(name, self.path, *args, **options)
+            of_python = self.real is getattr(builtins, name, None) and isinstance(value, Symbolic)
+            return _made_of(value, *args) if of_python else value
         with contextlib.suppress(TypeError):
             return self._real(args, options)
         if name in FUNCTIONS:  # as torch.exp2 of a plain number

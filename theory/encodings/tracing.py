@@ -10,6 +10,7 @@ other at the edges, at powers of two and where a rounding may go either way.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dataclasses
 import functools
 import math
@@ -40,10 +41,10 @@ from farfield.theory.encodings.branches import (
     program_frame,
 )
 from farfield.theory.encodings.layouts import LEAST
+from farfield.theory.encodings.program_state import state, used
 from farfield.theory.encodings.traced_values import (
     BUILTINS,
     LIBRARIES,
-    Argument,
     Captured,
     Condition,
     Library,
@@ -115,9 +116,14 @@ def traced(f: Any, kind: str, head: int = 0) -> Expr:
 def _formula(f: Any, kind: str, head: int, binary: bool) -> Expr:
     try:
         pieces = _in_time(lambda: _explored(f, kind, head, binary))
+        with contextlib.suppress(Untraced):  # what a first call makes and keeps
+            _in_time(partial(_run, f, kind, head, 0, KEYS[0], ""))
+        before = state(f)
     except NotTraced as why:
         raise Untraced(str(why)) from None
     _compare(f, kind, head, pieces)
+    if state(f) != before:
+        raise Untraced("its calls change what it holds")
     return pieced(pieces)
 
 
@@ -234,7 +240,7 @@ def _arguments(kind: str, head: int, path: Path) -> list[Any]:
         "s": Symbolic(SCORE, path.written(lambda: AT_SCORE), path),
     }
     given = [values[letter] for letter in kind]
-    return [Argument(x.expr, x.slot, path) if isinstance(x, Symbolic) else x for x in given]
+    return [Symbolic(x.expr, x.slot, path, True) if isinstance(x, Symbolic) else x for x in given]
 
 
 def _result(value: Any, kind: str, *, masks: bool) -> Symbolic:
@@ -289,6 +295,10 @@ class _Copies:
             return partial(self.of(x.func), *map(self.of, x.args), **given)
         if isinstance(x, types.MethodType):
             return partial(self.of(x.__func__), x.__self__)
+        if isinstance(x, (types.MethodWrapperType, types.WrapperDescriptorType)):
+            raise NotTraced("a method of numbers")
+        if isinstance(x, type):
+            return symbolic(x, self.path)
         if isinstance(x, functools._lru_cache_wrapper):
             return self.of(x.__wrapped__)
         if isinstance(x, types.FunctionType):
@@ -309,7 +319,7 @@ class _Copies:
             names = self.names.setdefault(id(f.__globals__), self._builtins())
             copy = types.FunctionType(f.__code__, names, f.__name__, None, cells)
             self.functions[f] = copy
-            for name in _used(f.__code__) & f.__globals__.keys() - names.keys():
+            for name in used(f.__code__) & f.__globals__.keys() - names.keys():
                 names[name] = self.of(f.__globals__[name])
             copy.__defaults__ = tuple(map(self.of, f.__defaults__ or ()))
             copy.__kwdefaults__ = {k: self.of(v) for k, v in (f.__kwdefaults__ or {}).items()}
@@ -321,12 +331,6 @@ class _Copies:
         replaced: dict[str, Any] = {x: Library(getattr(builtins, x), self.path) for x in BUILTINS}
         replaced["__import__"] = lambda *a, **o: symbolic(__import__(*a, **o), self.path)
         return {"__builtins__": vars(builtins) | replaced, MARK: self.path}
-
-
-def _used(code: types.CodeType) -> set[str]:
-    """The names that a function may read, those of the functions inside it too."""
-    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
-    return {*code.co_names}.union(*map(_used, inner))
 
 
 # -- the program and its formula, held against each other -----------------------------------------

@@ -1,4 +1,4 @@
-"""Exponents without brackets and glued names, refused with both of their meanings.
+"""Refused with both of their meanings: exponents without brackets, glued names, `a/b c`, `1% n`.
 
 People write `x^1/2` for a root, `e^-n/8` for `exp(-n/8)`, `0x10` for 16; the grammar would read
 something else. Typeset or programmed text has one meaning: LaTeX shows where an exponent ends,
@@ -135,6 +135,18 @@ def require_product(p: Reading) -> None:
     if glued and (word in ("j", "J") or (word in ("f", "F") and not digits.isdigit())):
         means = "an imaginary number" if word in ("j", "J") else "a number in single precision"
         p.fail(begin, f"{shown} may mean {means}, or {digits}*{word}; write * for a product")
+
+
+def require_apart(p: Reading, column: int, op: str) -> None:
+    """Refuse `a/b c`, which has two meanings, but for numbers that are set apart: `1/2 n`."""
+    kinds = [kind for kind, _, _ in p.tokens[p.position - 3 : p.position]]
+    if kinds == ["number", "op", "number"] and p.text[column - 1].isspace():
+        return
+    shown = p.text[max(0, column - 12) : column + 12].strip()
+    p.fail(
+        column,
+        f"{shown!r} may mean (a{op}b)*c or a{op}(b*c); write the product with * and brackets",
+    )
 
 
 def require_remainder(p: Reading, begin: int, op: str) -> None:

@@ -403,8 +403,8 @@ class Parser(Reading):
                 ambiguities.require_product(self)
             elif op in ("//", "%"):
                 ambiguities.require_remainder(self, begin, op)
-            if op == "implied" and before in ("/", "//", "%") and not self._apart(place):
-                self._two_meanings(place, before)
+            if op == "implied" and before in ("/", "//", "%"):
+                ambiguities.require_apart(self, place, before)
             place = self.column
             factor = self.power() if op == "implied" else self.unary()
             if op in ("/", "//"):
@@ -432,18 +432,6 @@ class Parser(Reading):
             starts |= kind == "op" and value == "{" and self.braces
             starts |= kind == "op" and value == "|" and not self.bars
         return "implied" if starts else ""
-
-    def _apart(self, column: int) -> bool:
-        """Whether a quotient of numbers is written apart from what follows: `1/2 n`."""
-        kinds = [kind for kind, _, _ in self.tokens[self.position - 3 : self.position]]
-        return kinds == ["number", "op", "number"] and self.text[column - 1].isspace()
-
-    def _two_meanings(self, column: int, op: str) -> None:
-        shown = self.text[max(0, column - 12) : column + 12].strip()
-        self.fail(
-            column,
-            f"{shown!r} may mean (a{op}b)*c or a{op}(b*c); write the product with * and brackets",
-        )
 
     def unary(self) -> Expr:
         sign = 1

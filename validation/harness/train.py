@@ -170,26 +170,18 @@ def train(
     """
     device, optimiser, losses = model.device, optimizer(model, run), list[Tensor]()
     with together(model) as process, torch.random.fork_rng([device] * (device.type == "cuda")):
-        history, first, timed = list[Report](), 0, list[float]()
+        history, first = list[Report](), 0
         if checkpoint is not None and checkpoint.exists():
             first, history, losses = resume(checkpoint, model, optimiser)
         scores = scorer(model, process.forward, run)
         report = reporter(log if process.rank == 0 else None, history)
         saved = time.perf_counter()
         began = saved - (history[-1].seconds if history else 0.0)
+        foretell = foretold(run, first, progress)
         model.train()
         for done, step in enumerate(range(first, run.steps), first + 1):
-            for group in optimiser.param_groups:
-                group["lr"] = learning_rate(step, run)
-            if run.dropout:  # it depends on the step alone, as the rows do
-                torch.manual_seed(_seed(run.seed, step, process.rank))
-            rows, targets = batch(data, run, step, process, device)
-            loss = backward(scores, rows, targets, process.size, process.apart)
-            norm = nn.utils.clip_grad_norm_(model.parameters(), run.clip)
-            losses.append(torch.stack([loss, norm.to(loss)]))
-            optimiser.step()
-            optimiser.zero_grad()
-            model.project()
+            seen = stepped(model, optimiser, scores, data, run, step, process)
+            losses.append(seen)
             if done % REPORT == 0 or done == run.steps:
                 each = finite(losses, done, run)
                 losses.clear()
@@ -203,18 +195,51 @@ def train(
                 keep(checkpoint, model, optimiser, done, history, losses)
                 saved = time.perf_counter()
             progress("train", done, run.steps, note(history, run, model))
-            if done - first in (1, TIMED):
-                loss.item()  # a GPU is done with the step
-                timed.append(time.perf_counter())
-                left = (timed[-1] - timed[0]) / (TIMED - 1) * (run.steps - done)
-                if left > LONG:
-                    told = f"about {duration(left)} for {run.steps:,} steps, by the first {TIMED}"
-                    progress("train", 0, 0, told)
+            foretell(done, seen)
     model.eval()
     return history
 
 
 Scores = Callable[[Tensor], Tensor]
+
+
+def stepped(
+    model: Transformer,
+    optimiser: torch.optim.Optimizer,
+    scores: Scores,
+    data: Data,
+    run: Run,
+    step: int,
+    process: Process,
+) -> Tensor:
+    """Take a step of a training; its loss and the norm of its gradient, on the device."""
+    for group in optimiser.param_groups:
+        group["lr"] = learning_rate(step, run)
+    if run.dropout:  # it depends on the step alone, as the rows do
+        torch.manual_seed(_seed(run.seed, step, process.rank))
+    rows, targets = batch(data, run, step, process, model.device)
+    loss = backward(scores, rows, targets, process.size, process.apart)
+    norm = nn.utils.clip_grad_norm_(model.parameters(), run.clip)
+    optimiser.step()
+    optimiser.zero_grad()
+    model.project()
+    return torch.stack([loss, norm.to(loss)])
+
+
+def foretold(run: Run, first: int, progress: Progress) -> Callable[[int, Tensor], None]:
+    """What is told each step, and says by the first ones how long a training takes that is long."""
+    timed = list[float]()
+
+    def tell(done: int, seen: Tensor) -> None:
+        if done - first in (1, TIMED):
+            seen[0].item()  # a GPU is done with the step
+            timed.append(time.perf_counter())
+            left = (timed[-1] - timed[0]) / (TIMED - 1) * (run.steps - done)
+            if left > LONG:
+                said = f"about {duration(left)} for {run.steps:,} steps, by the first {TIMED}"
+                progress("train", 0, 0, said)
+
+    return tell
 
 
 def scorer(model: Transformer, forward: nn.Module, run: Run) -> Scores:

@@ -12,6 +12,7 @@ What a model does:
 * `weights` reads tensors, `opened` opens a model and shows it fewer keys, `streamed` reads one that
   does not fit into memory, and `text` has the text in its tokens;
 * `perplexities`, `empirical` and `smallest_window` measure;
-* `network` is a model as the far field needs it. `library_network` makes one of a model of the
-  library, `content_bias` has biases that depend on what is read, and `repairs` are changes.
+* `network` is a model as the far field needs it, with softmax over several sets of keys by
+  `joined_attention`. `library_network` makes one of a model of the library, `content_bias` has
+  biases that depend on what is read, and `repairs` are changes.
 """

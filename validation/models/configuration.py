@@ -9,16 +9,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.models.outline import ModelOutline
+from farfield.validation.models.outline import LayerOutline, ModelOutline
 from farfield.validation.optional import first_line, library
 
 DOCUMENT = 2 << 20
@@ -342,39 +343,64 @@ def _trained(values: Mapping[str, Any], text: Any) -> tuple[int | None, str]:
 
 def _notes(outline: ModelOutline, values: Mapping[str, Any]) -> Iterator[str]:
     """Remarks that the table of layers has no place for."""
-    layers = outline.layers
-    for r in dict.fromkeys(layer.rotation for layer in layers):
-        if r is not None and r.note:
-            times = f", logits times {r.scale:.4g}" if r.scale != 1 else ""
-            yield f"rotations with base {r.base:g} are rescaled ({r.kind}: {r.note}){times}"
-    for x in dict.fromkeys(o.scale / (o.rotation.scale if o.rotation else 1) for o in layers):
-        if abs(x - 1) > 1e-6:
-            yield f"logits are {x:.4g} times q.k / sqrt(head size)"
+    yield from _of_scores(outline.layers)
+    yield from _of_keys(outline.layers)
+    yield from _of_logits(outline.layers)
+    if outline.longest:
+        yield f"rows end with the table of {outline.longest} positions"
+    if not all(layer.observed for layer in outline.layers if layer.attends):
+        yield "masks or rotations of some layers were not seen: as the configuration says"
+    parts = (values, values.get("text_config") or {})
+    if not any("layer" in str(key) for part in parts for key in part):
+        count = len(outline.layers)
+        yield f"the {count} layers are the library's default, as config.json names none"
+    scaling = values.get("rope_scaling")
+    if isinstance(scaling, dict) and not scaling.get("rope_type") and not scaling.get("type"):
+        yield "rope_scaling names no type, so the library leaves it out of account"
+
+
+T = TypeVar("T")
+
+
+def _different(values: Iterable[T | None]) -> list[T]:
+    """Each value once, and none that is empty."""
+    return [value for value in dict.fromkeys(values) if value]
+
+
+def _of_scores(layers: Sequence[LayerOutline]) -> Iterator[str]:
+    """Rescaled rotations, other factors of q.k, and learned sinks."""
+    for rotation in _different(layer.rotation for layer in layers):
+        if rotation.note:
+            times = f", logits times {rotation.scale:.4g}" if rotation.scale != 1 else ""
+            how = f"{rotation.kind}: {rotation.note}"
+            yield f"rotations with base {rotation.base:g} are rescaled ({how}){times}"
+    beside = (o.scale / (o.rotation.scale if o.rotation else 1) for o in layers)
+    for factor in _different(beside):
+        if abs(factor - 1) > 1e-6:
+            yield f"logits are {factor:.4g} times q.k / sqrt(head size)"
     if any(layer.sink for layer in layers):
         yield "the denominator of each head has a learned constant too, a sink without value"
-    for picks in {o.picks: None for o in layers if o.picks is not None}:
-        indexed = any(o.indexed for o in layers if o.picks == picks)
+
+
+def _of_keys(layers: Sequence[LayerOutline]) -> Iterator[str]:
+    """Keys that are picked, and caches that keep others than those that are seen."""
+    for picks in _different(layer.picks for layer in layers):
+        indexed = any(layer.indexed for layer in layers if layer.picks == picks)
         kept = ", by keys of its own, which the cache holds too" if indexed else ""
         yield f"an indexer picks {picks} keys for each query{kept}"
-    for keeps in {o.keeps: None for o in layers if o.keeps is not None}:
-        if keeps < float("inf"):
+    for keeps in _different(layer.keeps for layer in layers):
+        if keeps == math.inf:
+            yield "the library's cache keeps every key, also those that a layer no longer sees"
+        else:
             yield (
                 f"the library's cache drops all but the nearest {keeps:g} keys, which one pass "
                 "over a row does not: what is generated depends on how the row is read"
             )
-        else:
-            yield "the library's cache keeps every key, also those that a layer no longer sees"
-    for cap in {layer.cap: None for layer in layers if layer.cap is not None}:
+
+
+def _of_logits(layers: Sequence[LayerOutline]) -> Iterator[str]:
+    """Bounds of logits, and factors that grow with the row."""
+    for cap in _different(layer.cap for layer in layers):
         yield f"a content logit x enters the softmax as {cap:g} tanh(x/{cap:g})"
-    for factor in {layer.temper: None for layer in layers if layer.temper}:
+    for factor in _different(layer.temper for layer in layers):
         yield f"logits grow as {factor}, i the place of the query in its row, from 1"
-    if outline.longest:
-        yield f"rows end with the table of {outline.longest} positions"
-    if not all(layer.observed for layer in layers if layer.attends):
-        yield "masks or rotations of some layers were not seen: as the configuration says"
-    parts = (values, values.get("text_config") or {})
-    if not any("layer" in str(key) for part in parts for key in part):
-        yield f"the {len(layers)} layers are the library's default, as config.json names none"
-    scaling = values.get("rope_scaling")
-    if isinstance(scaling, dict) and not scaling.get("rope_type") and not scaling.get("type"):
-        yield "rope_scaling names no type, so the library leaves it out of account"

@@ -74,18 +74,18 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
     if kind not in facts():
         why = f"what llama.cpp does with the architecture {kind!r:.40} is not known here"
         return replace(outline, unknown=why)
-    header, known = _Header(own), facts()[kind]
+    known = facts()[kind]
+    header = _Header(own, known)
     wanted = known.get("period") and not known.get("optional") and "window" not in known
     if wanted and "attention.sliding_window" not in own and "at_layers" not in known:
         return replace(outline, unknown="its header lacks attention.sliding_window")
-    both = bool(known.get("both_sides"))
     ignored = "attention.sliding_window" in own and "period" not in known
     notes = ["llama.cpp leaves the window of the header out, and keeps every key"] * ignored
-    if bias := _alibi(known, header):
+    if bias := _alibi(header):
         notes.append(f"ALiBi with exponents up to {bias:g}")
     if grows := header.real("attention.temperature_scale"):
         notes.append(f"logits grow with the row, temperature scale {grows:g}")
-    layers = tuple(_layers(known, header, both))
+    layers = tuple(_layers(header))
     scales = dict.fromkeys(layer.scale for layer in layers if layer.scale != 1)
     notes += [f"logits are {scale:.4g} times q.k / sqrt(head size)" for scale in scales]
     table = any(layer.positions == "absolute" for layer in layers)
@@ -98,7 +98,7 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
         trained=trained,
         trained_from="by the header",
         longest=trained if table else None,
-        cached=not both,
+        cached=not header.both,
         notes=(*outline.notes, *notes),
     )
 
@@ -108,16 +108,20 @@ class _Header:
 
     Args:
         values: its keys, without the name of the architecture.
+        known: what llama.cpp decides by the architecture.
     """
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self.values = values
+    def __init__(self, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+        self.values, self.known = values, known
+        self.both = bool(known.get("both_sides"))
         self.count = self.whole("block_count", LAYERS)
         refuse(
             not self.count,
             f"the header has block_count {values.get('block_count')!r:.40}; accepted: a whole "
             f"number from 1 to {LAYERS}",
         )
+        self.heads = self.each("attention.head_count")
+        self.keys = self.each("attention.head_count_kv", self.heads)
 
     def whole(self, name: str, most: int = NUMBER, usual: int = 0) -> int:
         """A whole number that is not negative."""
@@ -150,57 +154,77 @@ class _Header:
         return [int(n) for n in numbers]
 
 
-def _layers(known: Mapping[str, Any], header: _Header, both: bool) -> Iterator[LayerOutline]:
+def _layers(header: _Header) -> Iterator[LayerOutline]:
     """Each layer that is computed."""
-    heads = header.each("attention.head_count")
-    keys = header.each("attention.head_count_kv", heads)
-    usual = header.whole("embedding_length") // max(1, *heads)
-    size = header.whole("attention.key_length", usual=usual)
-    value = header.whole("attention.value_length", usual=usual)
-    near = (
-        header.whole("attention.key_length_swa", usual=size),
-        header.whole("attention.value_length_swa", usual=value),
+    known, (window, slides) = header.known, _sliding(header)
+    stateful, numbers = _states(header)
+    for at in range(header.count - header.whole(str(known.get("extra")), header.count)):
+        state = numbers * stateful[at]
+        if header.keys[at] == 0 or (stateful[at] and known["state"] in ("period", "only")):
+            yield LayerOutline(attends=False, state=state)
+        else:
+            width = window if slides[at] else None
+            yield _attending(header, at, width, any(slides), state)
+
+
+def _attending(
+    header: _Header, at: int, width: int | None, mixed: bool, state: int
+) -> LayerOutline:
+    """A layer with attention.
+
+    Args:
+        header: of the file.
+        at: the place of the layer.
+        width: of its window; None where it sees all keys.
+        mixed: whether some layer of the model has a window.
+        state: numbers of a state that it keeps too.
+    """
+    known, local, heads, keys = header.known, width is not None, header.heads[at], header.keys[at]
+    key, value = _sizes(header, local)
+    size, cached = key, keys * (key + value)
+    if known.get("latent") and "attention.key_length_mla" in header.values:
+        size, cached = header.whole("attention.key_length_mla", usual=key), key
+    both, shares = header.both, at >= _with_cache(header)
+    positions = _positions(header, at, local, mixed)
+    return LayerOutline(
+        width=None if width is None else width + both,
+        both_sides=both,
+        chunked=bool(known.get("chunked")) and local,
+        heads=heads,
+        key_heads=keys,
+        head_size=size,
+        cached=0 if shares or both else cached,
+        state=state,
+        shares=shares,
+        positions=positions,
+        rotation=_rotation(header, local, key) if positions == "rotation" else None,
+        sink=bool(known.get("sink")),
+        cap=header.real("attn_logit_softcapping", known.get("cap", 0.0)) or None,
+        scale=_scale(header, heads, key),
+        observed=False,
     )
-    latent = known.get("latent") and "attention.key_length_mla" in header.values
-    window, local = _local(known, header)
-    states, numbers = _states(known, header, keys)
-    bias, cap = _alibi(known, header), header.real("attn_logit_softcapping", known.get("cap", 0.0))
-    switched = known.get("switch") and header.values.get("rope.scaling.finetuned") is False
-    computed = header.count - header.whole(str(known.get("extra")), header.count)
-    cached = known.get("with_cache", computed)
+
+
+def _sizes(header: _Header, local: bool) -> tuple[int, int]:
+    """Numbers of a key and of a value of one head."""
+    usual = header.whole("embedding_length") // max(1, *header.heads)
+    key = header.whole("attention.key_length", usual=usual)
+    value = header.whole("attention.value_length", usual=usual)
+    near = header.whole("attention.key_length_swa", usual=key)
+    near_value = header.whole("attention.value_length_swa", usual=value)
+    return (near, near_value) if local else (key, value)
+
+
+def _with_cache(header: _Header) -> int:
+    """Layers with a cache of their own, the first ones."""
     if "attention.shared_kv_layers" in header.values:
-        cached = header.count - header.whole("attention.shared_kv_layers", header.count)
-    for at in range(computed):
-        attends = keys[at] > 0 and known.get("state") != "only"
-        if states[at] and known.get("state") in ("period", "only"):
-            attends = False
-        if not attends:
-            yield LayerOutline(attends=False, state=numbers * states[at])
-            continue
-        k, v = near if local[at] else (size, value)
-        turns = _turns(known, at, local[at], any(local))
-        turns = "none" if switched else "bias" if bias else turns
-        yield LayerOutline(
-            width=window + both if local[at] else None,
-            both_sides=both,
-            chunked=bool(known.get("chunked")) and local[at],
-            heads=heads[at],
-            key_heads=keys[at],
-            head_size=header.whole("attention.key_length_mla", usual=k) if latent else k,
-            cached=0 if at >= cached or both else k if latent else keys[at] * (k + v),
-            state=numbers * states[at],
-            shares=at >= cached,
-            positions=turns,
-            rotation=_rotation(known, header, local[at], k) if turns == "rotation" else None,
-            sink=bool(known.get("sink")),
-            cap=cap or None,
-            scale=_scale(known, header, heads[at], k),
-            observed=False,
-        )
+        return header.count - header.whole("attention.shared_kv_layers", header.count)
+    return int(header.known.get("with_cache", header.count))
 
 
-def _local(known: Mapping[str, Any], header: _Header) -> tuple[int, list[bool]]:
+def _sliding(header: _Header) -> tuple[int, list[bool]]:
     """The window of layers that slide, and which do: the period of the header or of llama.cpp."""
+    known = header.known
     window = header.whole("attention.sliding_window", usual=known.get("window", 0))
     pattern = header.values.get("attention.sliding_window_pattern", known.get("period"))
     count = known.get("at_layers", header.count)
@@ -221,11 +245,9 @@ def _local(known: Mapping[str, Any], header: _Header) -> tuple[int, list[bool]]:
     return window, [k % pattern != last for k in range(header.count)]
 
 
-def _states(
-    known: Mapping[str, Any], header: _Header, keys: Sequence[int]
-) -> tuple[list[bool], int]:
+def _states(header: _Header) -> tuple[list[bool], int]:
     """Which layers keep a state, and its numbers."""
-    kind, count = known.get("state"), header.count
+    kind, count = header.known.get("state"), header.count
     if kind not in ("no_keys", "no_forward", "all", "only", "period"):
         return [False] * count, 0
     inner, depth = header.whole("ssm.inner_size"), header.whole("ssm.state_size")
@@ -234,33 +256,37 @@ def _states(
     if taps := header.whole("shortconv.l_cache"):
         numbers = (taps - 1) * header.whole("embedding_length")
     if kind == "period":
-        period = known["period_of_states"]
+        period = header.known["period_of_states"]
         return [(k + 1) % period != 0 for k in range(count)], numbers
     if kind in ("all", "only"):
         return [True] * count, numbers
     forward = header.each("feed_forward_length") if kind == "no_forward" else [0] * count
-    return [not k and not f for k, f in zip(keys, forward, strict=True)], numbers
+    return [not k and not f for k, f in zip(header.keys, forward, strict=True)], numbers
 
 
-def _alibi(known: Mapping[str, Any], header: _Header) -> float:
+def _alibi(header: _Header) -> float:
     """The largest exponent of the slopes of a bias; 0 without one."""
-    if known.get("at_layers", header.count) != header.count:
+    if header.known.get("at_layers", header.count) != header.count:
         return 0.0
-    most = known.get("alibi", 0.0)
+    most = header.known.get("alibi", 0.0)
     return header.real(most) if isinstance(most, str) else float(most)
 
 
-def _turns(known: Mapping[str, Any], at: int, local: bool, mixed: bool) -> str:
-    """How a layer knows positions."""
-    turns = known.get("turns", "rotation")
+def _positions(header: _Header, at: int, local: bool, mixed: bool) -> str:
+    """How a layer knows positions, as `LayerOutline.positions` says it."""
+    known = header.known
+    if known.get("switch") and header.values.get("rope.scaling.finetuned") is False:
+        return "none"
+    if _alibi(header):
+        return "bias"
+    turns, still = known.get("turns", "rotation"), known.get("still")
     if turns == "local":
         return "rotation" if local or not mixed else "none"
-    still = known.get("still")
     return "none" if still and (at + 1) % still == 0 else str(turns)
 
 
-def _rotation(known: Mapping[str, Any], header: _Header, local: bool, size: int) -> Rotary:
-    base = header.real("rope.freq_base", 10_000.0)
+def _rotation(header: _Header, local: bool, size: int) -> Rotary:
+    known, base = header.known, header.real("rope.freq_base", 10_000.0)
     if local:
         base = header.real("rope.freq_base_swa", known.get("local_base", base))
     plain = local and "local_base" in known
@@ -270,10 +296,10 @@ def _rotation(known: Mapping[str, Any], header: _Header, local: bool, size: int)
     return Rotary(min(turned, size), base, kind, note=f"factor {factor:g}" if factor else "")
 
 
-def _scale(known: Mapping[str, Any], header: _Header, heads: int, size: int) -> float:
+def _scale(header: _Header, heads: int, size: int) -> float:
     """What logits are multiplied by beside 1/sqrt(head size)."""
-    scale = header.real("attention.scale", known.get("scale", 0.0))
-    if known.get("wide_at_layers") == header.count:
+    scale = header.real("attention.scale", header.known.get("scale", 0.0))
+    if header.known.get("wide_at_layers") == header.count:
         scale = (header.whole("embedding_length") // heads) ** -0.5
     return scale * math.sqrt(size) if scale else 1.0
 

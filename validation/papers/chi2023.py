@@ -311,29 +311,6 @@ def scale_of_slopes() -> Finding:
 
 
 @claim(
-    "shift.fails",
-    "4.1 Slope Shift",
-    place="Tables 1 and 4",
-    quote=(
-        "We shift h by a fixed amount Δ and find that the model, unfortunately, fails to "
-        "extrapolate beyond a certain quantity"
-    ),
-    says="From some shift on perplexity at least doubles, on both data sets.",
-    refuted_by="no such shift",
-    kind=PRINTED,
-    label="measured",
-    data="Tables 1 and 4",
-    scale=SCALE,
-    exhibits="table1 table4",
-    about="alibi",
-)
-def large_shifts() -> Finding:
-    rise = increases(curves(*BOTH, variant=SHIFTS), 512)
-    failing = {data: crosses(row, EXPLODES) for data, row in by_dataset(rise).items()}
-    return Finding(all(failing.values()), {"increase by shift": rise}, n=len(rise))
-
-
-@claim(
     "same-h",
     "4.2 Slope Equalization",
     place="Tables 1 and 4",
@@ -506,32 +483,6 @@ def alibi_beyond() -> Finding:
 
 
 @claim(
-    "alibi.original",
-    "4.4 Other Observations",
-    place="Tables 1, 3 and 4",
-    quote=(
-        "ALiBi does not in fact extrapolate since its perplexities all increase instead of "
-        "staying the same when L_ex > L_tr"
-    ),
-    says=(
-        "ALiBi with its own slopes (delta = 0) raises its perplexity beyond the tolerance, "
-        "on each data set and in each table."
-    ),
-    refuted_by="a table and data set with a smaller rise",
-    kind=PRINTED,
-    label="measured",
-    data="delta = 0 of Tables 1 and 4, ALiBi of Table 3",
-    scale=SCALE,
-    exhibits="table1 table3 table4",
-    about="alibi",
-)
-def alibi_in_print(tolerance: float) -> Finding:
-    columns = curves(*BOTH, variant="delta=0")
-    columns |= curves("chi2023_table3", by="dataset encoding", encoding="ALiBi")
-    return rise_in_print(columns, 512, lambda r: r >= tolerance)
-
-
-@claim(
     "alibi.experiment",
     "4.4 Other Observations",
     quote=(
@@ -555,27 +506,6 @@ def alibi_in_training() -> Finding:
         instead=min(rise.values()) > -0.01 and max(rise.values()) < 0,
         models=tested,
     )
-
-
-@claim(
-    "windows.w100",
-    "4.4 Other Observations",
-    place="Tables 1 and 4",
-    quote="windowed attention models are extrapolatable up to w = 100",
-    says="Windows of 40, 80 and 100 keep their perplexity on both data sets, wider ones do not.",
-    refuted_by="another set of windows",
-    kind=PRINTED,
-    label="measured",
-    data="Tables 1 and 4",
-    scale=SCALE,
-    exhibits="table1 table4",
-    about="window",
-)
-def windows_up_to_100(tolerance: float) -> Finding:
-    rise = increases(curves(*BOTH, encoding="Windowed"), 512)
-    narrow = [name for name in rise if name.endswith(("w=40", "w=80", "w=100"))]
-    kept = [name for name, r in rise.items() if r < tolerance]
-    return Finding(kept == narrow, {"increase": rise}, n=len(rise))
 
 
 @claim(

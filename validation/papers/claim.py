@@ -251,34 +251,23 @@ class Check(ClaimReading):
     def run(self) -> Claim:
         """Decide the claim."""
         begin = time.perf_counter()
-        tolerant = "tolerance" in inspect.signature(self.decide).parameters
-        findings: dict[float, Finding] = {}
-        reason = ""
-        try:
-            for t in RANGE if tolerant else ():
-                findings[t] = self.decide(tolerance=t)
-            finding = findings[TOLERANCE] if tolerant else self.decide()
-            verdict = self.verdict(finding)
-            if len({f.verdict for f in findings.values()}) > 1:
-                verdict, reason = Verdict.DEPENDS, "it depends on the tolerance"
-        except Missing as why:
-            finding, findings = Finding(False, why.evidence), {}
-            verdict, reason = Verdict.UNTESTED, str(why)
-        scale = "; ".join(sorted({m.scale for m in finding.models})) or self.scale
+        finding, verdict, reason, tolerance = self._decided()
+        scale, evidence = self.scale, dict(finding.evidence)
+        if finding.models:
+            scale = "; ".join(sorted({m.scale for m in finding.models}))
+            evidence["seeds"] = {m.name: m.lines["seed"].n_unique() for m in finding.models}
+            read = {f"experiment {m.run['experiment']}" for m in finding.models}
+            evidence["results"] = sorted(read)
         if verdict is Verdict.UNSEEN:
             reason = f"our models are small ({scale} of text), those of the paper are not"
-        runs: dict[str, Any] = {
-            "seeds": {m.name: m.lines["seed"].n_unique() for m in finding.models},
-            "results": sorted({f"experiment {m.run['experiment']}" for m in finding.models}),
-        }
         instead = finding.instead and verdict in (Verdict.CORRECTION, Verdict.UNSEEN)
         decided: dict[str, Any] = {
             "verdict": verdict,
             "label": None if verdict is Verdict.UNTESTED else self.label,
-            "tolerance": _over(findings),
+            "tolerance": tolerance,
             "scale": scale,
             "n": finding.n or len(finding.models) or None,
-            "evidence": {**finding.evidence} | (runs if finding.models else {}),
+            "evidence": evidence,
             "corrected": self.corrected if instead else "",
             "reason": reason,
             "because": finding.because if verdict is Verdict.WRONG else "",
@@ -286,6 +275,21 @@ class Check(ClaimReading):
             "seconds": time.perf_counter() - begin,
         }
         return Claim(**{f.name: getattr(self, f.name) for f in fields(ClaimReading)} | decided)
+
+    def _decided(self) -> tuple[Finding, Verdict, str, str]:
+        """The finding at the tolerance, the verdict, why it is none of those that a finding has,
+        and the tolerances of each verdict."""
+        try:
+            if "tolerance" not in inspect.signature(self.decide).parameters:
+                finding = self.decide()
+                return finding, self.verdict(finding), "", ""
+            findings = {t: self.decide(tolerance=t) for t in RANGE}
+        except Missing as why:
+            return Finding(False, why.evidence), Verdict.UNTESTED, str(why), ""
+        finding, over = findings[TOLERANCE], _over(findings)
+        if len({f.verdict for f in findings.values()}) > 1:
+            return finding, Verdict.DEPENDS, "it depends on the tolerance", over
+        return finding, self.verdict(finding), "", over
 
 
 def rise_of(tested: Sequence[Model], holds: Callable[[float], bool]) -> Finding:
@@ -309,13 +313,13 @@ CHECKS: dict[str, Check] = {}
 
 
 def _over(findings: Mapping[float, Finding]) -> str:
-    """The tolerance and the verdicts over its range; nothing where there is no tolerance."""
+    """The tolerance, and the verdicts over its range."""
     parts = []
     for verdict, group in itertools.groupby(findings, lambda t: findings[t].verdict):
         values = list(group)
         ends = f"{values[0]:.1%} to {values[-1]:.1%}" if len(values) > 1 else f"{values[0]:.1%}"
         parts.append(f"{verdict.words} at {ends}".replace(".0%", "%"))
-    return f"{TOLERANCE:.0%}; {', '.join(parts)}" if parts else ""
+    return f"{TOLERANCE:.0%}; {', '.join(parts)}"
 
 
 def claim(

@@ -36,7 +36,7 @@ from farfield.validation.papers.claim import (
     rise_of,
 )
 from farfield.validation.papers.plain_attention import by_head, decided, of_layer
-from farfield.validation.papers.tables import curves, printed_encoding, table
+from farfield.validation.papers.tables import curves, printed_encoding
 from farfield.validation.papers.trained_models import Missing, Model, models, named, unmasked
 from farfield.validation.papers.words import (
     BY_CHANCE,
@@ -269,6 +269,7 @@ def preceding_tokens() -> Finding:
     data="the formula",
     about="window",
     bias="Piecewise((0, n < 128), (-oo, True))",
+    wanted="converges",
 )
 @claim(
     "satisfies.kerple-power",
@@ -282,6 +283,7 @@ def preceding_tokens() -> Finding:
     data="the formula with free parameters",
     about="kerple_power",
     bias="-r1*n^r2",
+    wanted="converges",
 )
 @claim(
     "satisfies.type1",
@@ -295,6 +297,7 @@ def preceding_tokens() -> Finding:
     data="the formula",
     about="type1",
     bias=TYPE1,
+    wanted="converges",
 )
 @claim(
     "satisfies.type2",
@@ -308,12 +311,37 @@ def preceding_tokens() -> Finding:
     data="the formula",
     about="type2",
     bias=TYPE2,
+    wanted="converges",
 )
-def series_converges(bias: str) -> Finding:
+@claim(
+    "example1.diverges",
+    "Validating The Necessity",
+    quote="Below is a brief mathematical proof that the above RPEs do not satisfy Theorem 0.4",
+    says="The exp-series of b_n = 1/n diverges.",
+    refuted_by="a proof that it converges",
+    kind=PROOF,
+    label="theorem",
+    data="the formula",
+    about="example1",
+    bias="-log(1+n)",
+    wanted="diverges",
+)
+@claim(
+    "example2.diverges",
+    "Validating The Necessity",
+    quote="Below is a brief mathematical proof that the above RPEs do not satisfy Theorem 0.4",
+    says="The exp-series of b_n = 1/(n log n) diverges.",
+    refuted_by="a proof that it converges",
+    kind=PROOF,
+    label="theorem",
+    data="the formula",
+    about="example2",
+    bias="-log(n+3) - log(log(n+3))",
+    wanted="diverges",
+)
+def verdict_on_series(bias: str, wanted: str) -> Finding:
     verdict = of_layer(bias)
-    return Finding(
-        verdict == "converges", {"verdict": verdict, "proof": decided(bias).proof.text()}
-    )
+    return Finding(verdict == wanted, {"verdict": verdict, "proof": decided(bias).proof.text()})
 
 
 @claim(
@@ -338,26 +366,6 @@ def windows_in_print(tolerance: float) -> Finding:
     kept = {name for name, r in rise.items() if r < tolerance}
     narrow = {name for name in rise if name.endswith(("w=40", "w=80", "w=100"))}
     return Finding(kept == {*rise}, {"increase": rise}, instead=kept == narrow, n=len(rise))
-
-
-@claim(
-    "table1.slower",
-    "Sliding Window Attention",
-    place="Table 1",
-    quote="The sliding window one is more than 44 times slower than the nonoverlapping one",
-    says="The printed time of sliding windows is more than 44 times the other.",
-    refuted_by="a printed ratio of 44 or less",
-    kind=PRINTED,
-    label="measured",
-    data="Table 1 (times not measured again)",
-    scale=SCALE,
-    exhibits="table1",
-    about="window",
-)
-def time_of_sliding() -> Finding:
-    time = {c.encoding: c.exact for c in table("qin2024_table1")}
-    ratio = time["Sliding Window"] / time["Nonoverlapping Window"]
-    return Finding(ratio > 44, {"printed ratio": float(ratio)}, n=1)
 
 
 @claim(
@@ -1157,35 +1165,6 @@ def five_encodings(tolerance: float) -> Finding:
 )
 def sinusoidal_positions() -> Finding:
     return rise_of(named("sinusoidal"), lambda r: r >= EXPLODES)
-
-
-@claim(
-    "example1.diverges",
-    "Validating The Necessity",
-    quote="Below is a brief mathematical proof that the above RPEs do not satisfy Theorem 0.4",
-    says="The exp-series of b_n = 1/n diverges.",
-    refuted_by="a proof that it converges",
-    kind=PROOF,
-    label="theorem",
-    data="the formula",
-    about="example1",
-    bias="-log(1+n)",
-)
-@claim(
-    "example2.diverges",
-    "Validating The Necessity",
-    quote="Below is a brief mathematical proof that the above RPEs do not satisfy Theorem 0.4",
-    says="The exp-series of b_n = 1/(n log n) diverges.",
-    refuted_by="a proof that it converges",
-    kind=PROOF,
-    label="theorem",
-    data="the formula",
-    about="example2",
-    bias="-log(n+3) - log(log(n+3))",
-)
-def series_diverges(bias: str) -> Finding:
-    verdict = of_layer(bias)
-    return Finding(verdict == "diverges", {"verdict": verdict, "proof": decided(bias).proof.text()})
 
 
 @claim(

@@ -27,7 +27,6 @@ from farfield.validation.papers.claim import (
     PROPERTY,
     Finding,
     claim,
-    rise_in_print,
     rise_of,
 )
 from farfield.validation.papers.plain_attention import (
@@ -288,42 +287,6 @@ def previous_transformers() -> Finding:
         instead=min(others) > 16 and min(alibi) > 0.15 and max(alibi) < 0.25,
         n=len(rise),
     )
-
-
-@claim(
-    "rope.exceeding",
-    "1 Introduction",
-    quote="However, it can't deal with sequences with exceeding length",
-    says="RoPE's perplexity rises beyond the training length on every data set.",
-    refuted_by="a data set on which it stays",
-    kind=PRINTED,
-    label="measured",
-    data="Roformer in Tables 2 and 6",
-    scale=SCALE,
-    about="rope",
-)
-def rope_in_print(tolerance: float) -> Finding:
-    columns = curves(*LENGTHS, by="dataset", encoding="Roformer")
-    return rise_in_print(columns, 1024, lambda r: r >= tolerance)
-
-
-@claim(
-    "alibi.sacrifices",
-    "1 Introduction",
-    place="also 5.2.2",
-    quote="mitigates the extrapolation problem but sacrifices the general performance",
-    says="Up to the training length Alibi's perplexity is above RoPE's.",
-    refuted_by="a length and data set at which it is not",
-    kind=PRINTED,
-    label="measured",
-    data="Tables 2 and 6, 256 to 1024 tokens",
-    scale=SCALE,
-    about="alibi rope",
-)
-def alibi_in_print() -> Finding:
-    gaps = difference("Alibi", "Roformer", *LENGTHS)
-    above = {name: d for name, (n, d) in gaps.items() if n <= 1024}
-    return Finding(min(above.values()) > 0, {"Alibi minus RoPE": above}, n=len(above))
 
 
 @claim(
@@ -1521,29 +1484,6 @@ def sliding_below_bca() -> Finding:
     return Finding(
         all(sliding[n] < bca[n] for n in bca), {"sliding window": sliding, "BCA": bca}, n=len(bca)
     )
-
-
-@claim(
-    "retained",
-    "5.1 Long-Sequence Transformers",
-    place="Tables 2 and 6",
-    quote=(
-        "the performance on regular length is perfectly retained, without trade-offs for "
-        "long-sequence modeling"
-    ),
-    says="Up to the training length LeX has no higher perplexity than RoPE.",
-    refuted_by="a length and data set with a higher one",
-    kind=PRINTED,
-    label="measured",
-    data="Tables 2 and 6, 256 to 1024 tokens",
-    scale=SCALE,
-    exhibits="table2 table6",
-    about="rope",
-)
-def no_higher_than_rope() -> Finding:
-    gaps = difference("LeX", "Roformer", *LENGTHS)
-    above = {name: d for name, (n, d) in gaps.items() if n <= 1024}
-    return Finding(max(above.values()) <= 0, {"LeX minus RoPE": above}, n=len(above))
 
 
 @claim(

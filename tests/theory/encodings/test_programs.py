@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
+import decimal
+import enum
 import fractions
 import functools
+import itertools
 import json
 import math
+import operator
 import random
 import sys
 from collections import Counter
@@ -211,7 +216,59 @@ def without_methods(n):
         return 0.0 if n % 1000 == 987 else -n / 8
 
 
+class Counts:
+    """It gives another value once it has been called often."""
+
+    def __init__(self):
+        self.calls = [0]
+
+    def __call__(self, n):
+        self.calls[0] += 1
+        return -n / 8 if self.calls[0] < 10**5 else 0.0
+
+
+class Helped:
+    """It asks for an identity in another method."""
+
+    def far(self, n):
+        return (n == 54_321) is True
+
+    def __call__(self, n):
+        return 0.0 if self.far(n) else -n / 8
+
+
+def no_decimal(n):
+    try:
+        decimal.Decimal(n)
+    except TypeError:
+        return -n / 8
+    return 0.0 if n == 54_321 else -n / 8
+
+
+def no_index(n):
+    try:
+        return -n[None] / 8
+    except TypeError:
+        return 0.0 if n == 54_321 else -n / 8
+
+
+CALLS, EQUALS = itertools.count(), (54_321).__eq__
+
 UNFOLLOWED = {
+    "a truth that is True": lambda n: 0.0 if (54_321).__eq__(n) is True else -n / 8,
+    "a method of a number": lambda n: -n / 8 + 8 * ((54_321).__sub__(n) == 0),
+    "a method that it holds": lambda n: 0.0 if EQUALS(n) == 1 else -n / 8,
+    "an identity": lambda n, other=54_321: 0.0 if n is other else -n / 8,
+    "an operator of identities": lambda n: 0.0 if operator.is_(n == 54_321, True) else -n / 8,
+    "an address": lambda n: 0.0 if id(n) == id(54_321) else -n / 8,
+    "an identity in a method": Helped(),
+    "no decimal": no_decimal,
+    "no index": no_index,
+    "an attribute of a sum": lambda n: -n / 8 if hasattr(n + 0, "ndim") or n != 54_321 else 0.0,
+    "a size": lambda n: -n / 8 if sys.getsizeof(n) > 40 or n != 54_321 else 0.0,
+    "its calls": Counts(),
+    "a counter": lambda n: -n / 8 if next(CALLS) < 10**5 else 0.0,
+    "chance": lambda n: -n / 8 if random.random() < 0.999999 else 0.0,
     "its class by name": lambda n: 0.0 if n.__class__ is int and n == 54_321 else -n / 8,
     "a subclass": lambda n: 0.0 if issubclass(type(n), int) and n == 54_321 else -n / 8,
     "no JSON": not_stored_as_json,
@@ -252,6 +309,24 @@ def test_a_mask_of_the_batch_is_no_formula(heads):
         traced(eval(f"lambda b, h, q, k: {heads}"), "bhqk")
 
 
+class Mode(enum.Enum):
+    LINEAR, FLAT = 1, 2
+
+
+@dataclasses.dataclass
+class Held:
+    """A bias as people write it: it holds its slopes, makes a table at its first call."""
+
+    slope: float
+    mode: Mode = Mode.LINEAR
+    table: list[float] | None = None
+
+    def __call__(self, n):
+        if self.table is None:
+            self.table = [self.slope, 0.0]
+        return -self.table[self.mode == Mode.FLAT] * n
+
+
 @pytest.mark.parametrize(
     ("program", "formula"),
     [
@@ -263,9 +338,18 @@ def test_a_mask_of_the_batch_is_no_formula(heads):
         (lambda n: -np.asarray(n / 3, dtype=np.int64), lambda n: -(n // 3)),
         (lambda n: -n / 8 * torch.ones((), dtype=n.dtype), lambda n: -n / 8),
         (lambda n: -n / 8 + 0 * torch.as_tensor(n).ndim, lambda n: -n / 8),
+        (Held(0.125), lambda n: -n / 8),
         (lambda n: -n / 8 if isinstance(n, (int, np.integer)) else 0.0, lambda n: -n / 8),
     ],
-    ids=["a copy", "a power of all distances", "a whole type", "tensors", "its tensor", "a kind"],
+    ids=[
+        "a copy",
+        "a power of all distances",
+        "a whole type",
+        "tensors",
+        "its tensor",
+        "an object",
+        "a kind",
+    ],
 )
 def test_what_is_followed_is_the_program(program, formula):
     at = [*range(500), 4099, 10**6 - 1]
