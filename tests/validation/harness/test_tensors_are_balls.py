@@ -104,5 +104,6 @@ def test_learned_biases_train_from_the_first_step(text):
 def test_what_tensors_do_not_hold_is_refused_with_its_distance():
     with pytest.raises(InputError, match=r"at distance 1\d .*accepted are"):
         LearnedBias(encoding("a*log(1-tanh(n)^2)"), 1).table(64)
-    with pytest.raises(InputError, match="gradient at distance 0 that is not finite"):
-        LearnedBias(encoding("-acos(1/(1+a*n))"), 1).table(8)
+    for text, at in (("-acos(1/(1+a*n))", 0), ("-acos(1/(1+a*(n-3)^2))", 3)):
+        with pytest.raises(InputError, match=f"gradient at distance {at} that is not finite"):
+            LearnedBias(encoding(text), 1).table(8)
