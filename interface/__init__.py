@@ -77,7 +77,7 @@ del VERBS["completion"], VERBS["figures"]
 
 def __dir__() -> list[str]:
     """The public names and the verbs."""
-    return sorted({*globals(), *__all__, *VERBS})
+    return sorted({*__all__, *VERBS, "__version__"})
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,8 @@
 Nothing is shown at first. After two seconds a terminal shows a bar on standard error. A log gets
 lines in its place: the first after ten seconds, then one at least every twenty, also where the work
 reports nothing. A line has the stage, how much is done of how much, the newest number, and the time
-that is left at the speed so far. Notes are shown at once.
+that is left at the speed so far. What is done within two seconds, such as runs that were finished
+before, does not count for the speed. Notes are shown at once.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def progress(what: str, opening: str = "") -> Iterator[Step]:
     if opening:
         print_error(f"{what}: {opening}")
     shown = _Bar(what) if sys.stderr.isatty() else _Lines(what)
-    ticker = threading.Thread(target=shown.watch, daemon=True)
+    ticker = threading.Thread(target=shown.watch)
     ticker.start()
     try:
         yield shown
@@ -69,6 +70,7 @@ class _Shown:
         self.what, self.lock, self.over = what, threading.Lock(), threading.Event()
         self.began = time.monotonic()
         self.said, self.done, self.total = what, 0, 0
+        self.since, self.before = self.began, 0
 
     def __call__(self, stage: str, done: int, total: int, note: str = "") -> None:
         with self.lock:
@@ -77,6 +79,9 @@ class _Shown:
                 return
             said = f"{stage} ({note})" if stage and note else stage or note
             self.said = f"{self.what}: {said}" if said else self.what
+            now = time.monotonic()
+            if now < self.began + QUIET_S or total != (self.total or total) or done < self.done:
+                self.since, self.before = now, done
             self.done, self.total = done, total
 
     def watch(self) -> None:
@@ -115,7 +120,8 @@ class _Lines(_Shown):
         if silent < (SILENT_S if news == self.told else LOG_S):
             return
         self.last, self.told = now, news
-        print_error(f"{news}; {passed(now - self.began, self.done, self.total)}")
+        left = time_left(now - self.since, self.done - self.before, self.total - self.done)
+        print_error(f"{news}; {now - self.began:.0f} s so far{left}")
 
 
 class _Bar(_Shown):
@@ -149,14 +155,13 @@ class _Bar(_Shown):
             self.bars.stop()
 
 
-def passed(seconds: float, done: int, total: int) -> str:
-    """How long some work has taken, and how long it will at the speed so far.
+def time_left(seconds: float, done: int, remaining: int) -> str:
+    """How long the rest takes at the speed so far; empty where there is none.
 
-    >>> passed(90, 3, 9), passed(45, 0, 9)
-    ('90 s so far, about 180 s left', '45 s so far')
+    >>> time_left(90, 3, 6), time_left(45, 0, 9)
+    (', about 180 s left', '')
     """
-    left = f", about {seconds * (total - done) / done:.0f} s left" if 0 < done < total else ""
-    return f"{seconds:.0f} s so far{left}"
+    return f", about {seconds * remaining / done:.0f} s left" if done and remaining else ""
 
 
 def _bars() -> Any:

@@ -140,8 +140,10 @@ def attention_ceiling(
     elif subject.seen is not None:
         reason = subject.out_of_scope
     elif MECHANISMS[subject.mechanism].theorem != "bounded-logits":
-        obstacle = "its position enters neither as a bias nor through logits that are bounded"
-        reason = Reason(Code.NOT_COVERED, obstacle)
+        reason = Reason(
+            Code.NOT_COVERED,
+            "its position enters neither as a bias nor through logits that are bounded",
+        )
     if reason is not None:
         return replace(blank, **refused(reason))
     price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)

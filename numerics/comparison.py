@@ -27,6 +27,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import ClassVar
@@ -132,13 +133,12 @@ class Comparison(Answer):
         for name, formula in zip("ab", self.formulas, strict=True):
             yield Formula(words("`p_" + name + "(n)`"), formula)
         limit = None if self.limit is None else expression_line(self.limit)
-        order = None
-        if self.crossover is not None and self.reason is None:
-            order = "at every j" if self.index is None else f"from j = {self.index + 1} on"
+        order = "at every j" if self.index is None else f"from j = {self.index + 1} on"
+        is_ordered = self.crossover is not None and self.reason is None
         yield facts(
             **{
                 "limit of the difference": limit,
-                "normalised tail of the lighter is smaller": order,
+                "normalised tail of the lighter is smaller": order if is_ordered else None,
                 "why": None if self.reason is None or self.lighter is None else str(self.reason),
             }
         )
@@ -269,7 +269,8 @@ class Ranking(Answer):
     def _crossings(self) -> Iterator[Note]:
         """At which eps the fields of two neighbours have the order of their tails."""
         for pair in self.pairs:
-            light, heavy = (shortened(name, 40) for name in id_of(pair))
+            names = pair.names[::-1] if pair.lighter == "b" else pair.names
+            light, heavy = (shortened(name, 40) for name in names)
             if pair.lighter == "neither":
                 yield note("The tails of {light} and {heavy} are equal.", light=light, heavy=heavy)
             elif pair.crossover != 1:
@@ -290,18 +291,15 @@ def _few(parts: list[str]) -> str:
     return "; ".join(parts if len(parts) <= 6 else [*parts[:3], "…", *parts[-3:]])
 
 
-def id_of(pair: Comparison) -> tuple[str, str]:
-    """The names of a pair, the lighter first."""
-    return pair.names if pair.lighter != "b" else (pair.names[1], pair.names[0])
-
-
 def compare_tails(
     a: object,
     b: object = None,
+    /,
     *more: object,
     values_a: dict[str, object] | None = None,
     values_b: dict[str, object] | None = None,
     budget_s: float = BUDGET_S,
+    **parameters: object,
 ) -> Comparison | Ranking:
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
@@ -314,6 +312,7 @@ def compare_tails(
         values_a: parameters and options of `a`.
         values_b: parameters and options of `b`.
         budget_s: seconds; whatever is open after them stays unknown.
+        parameters: refused, as no bias has them alone.
 
     Returns:
         A `Comparison` of two biases, or a `Ranking` of several.
@@ -329,6 +328,11 @@ def compare_tails(
     >>> compare_tails(["-n", "-2*log(1+n)", "rope"]).left_out[0][0]
     'rope'
     """
+    for name, value in parameters.items():
+        raise InputError(
+            f"{name}={value!r} is of no bias alone; accepted: values_a={{{name!r}: {value!r}}}, "
+            "values_b=..., and budget_s="
+        )
     alone = list(a) if isinstance(a, list | tuple) else [a]
     several = alone if b is None else [a, b, *more]
     refuse(
@@ -369,8 +373,7 @@ def _fields(p: Expr) -> tuple[str, ...]:
 
 def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
     """The different heads of an encoding, one each."""
-    reason = out_of_reach(subject)
-    if reason:
+    if reason := out_of_reach(subject):
         raise InputError(f"{subject.name} has no tail to compare: {reason}")
     first = {bias: h for h, bias in reversed(list(enumerate(subject.biases, 1)))}
     for bias, h in sorted(first.items(), key=lambda item: item[1]):
@@ -421,36 +424,58 @@ def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
 
 
 def _order_of_tails(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Fields:
-    """By divergence; by proportion, support, the limit of p_a - p_b; at a finite limit by sums."""
+    """By divergence, proportion or support; else by the limits of p_a - p_b, and by sums where
+    these are finite."""
     reasons = _obstacle(p), _obstacle(q)
     for name, reason in zip(names, reasons, strict=True):
         if reason is not None and reason.code is not Code.DIVERGES:
             return unknown(Reason(reason.code, f"{shortened(name, 60)}: {reason}"))
-    if reasons != (None, None):
-        lighter = "a" if reasons[0] is None else "b" if reasons[1] is None else None
-        which = [shortened(x, 60) for x, r in zip(names, reasons, strict=True) if r]
-        divergence = f"the exp-series of {' and of '.join(which)} diverges"
-        fields = {
-            "claim": divergence,
-            "label": Label.THEOREM,
-            "reason": Reason(Code.DIVERGES, divergence),
-        }
-        at_once = {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
-        return fields | at_once if lighter else fields
+    if any(reasons):
+        return _by_divergence(names, reasons)
     left, right = series(p, diverges), series(q, diverges)
-    lighter, gap = _by_support(left, right), sympy.expand(p - q)
-    gap = gap if not gap.has(n) else proportion(left, right)
+    difference = sympy.expand(p - q)
+    gap = proportion(left, right) if difference.has(n) else difference
     if gap is not None:
         steps.append(Step("difference", {"limit": gap}))
         claim = "the terms are proportional: equal receptive fields"
         return {"claim": claim, "lighter": "neither", "limit": gap}
-    if lighter is not None:
-        steps.append(Step("supports", {"a": str(left.support), "b": str(right.support)}))
-        if lighter == "neither":
-            reason = Reason(Code.BOUNDED_SUPPORT, f"both end before n = {left.support}")
-            return {"claim": "equal supports", "lighter": lighter, "reason": reason}
-        end = -S.Infinity if lighter == "a" else S.Infinity
-        return {"limit": end} | _with_crossover(left, right, lighter, steps)
+    if (left.support, right.support) != (None, None):
+        return _by_support(left, right, steps)
+    return _by_limits(left, right, steps)
+
+
+def _by_divergence(names: tuple[str, str], reasons: tuple[Reason | None, Reason | None]) -> Fields:
+    """A series that diverges is the heavier one; two of them have no order."""
+    which = [shortened(x, 60) for x, reason in zip(names, reasons, strict=True) if reason]
+    divergence = f"the exp-series of {' and of '.join(which)} diverges"
+    fields: Fields = {
+        "claim": divergence,
+        "label": Label.THEOREM,
+        "reason": Reason(Code.DIVERGES, divergence),
+    }
+    if None not in reasons:
+        return fields
+    lighter = "a" if reasons[0] is None else "b"
+    return fields | {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
+
+
+def _by_support(left: Series, right: Series, steps: list[Step]) -> Fields:
+    """The one whose weights end first is the lighter one."""
+    ends = left.support, right.support
+    steps.append(Step("supports", {"a": str(ends[0]), "b": str(ends[1])}))
+    if ends[0] == ends[1]:
+        return {
+            "claim": "equal supports",
+            "lighter": "neither",
+            "reason": Reason(Code.BOUNDED_SUPPORT, f"both end before n = {ends[0]}"),
+        }
+    first, second = (math.inf if end is None else end for end in ends)
+    lighter, limit = ("a", -S.Infinity) if first < second else ("b", S.Infinity)
+    return {"limit": limit} | _with_crossover(left, right, lighter, steps)
+
+
+def _by_limits(left: Series, right: Series, steps: list[Step]) -> Fields:
+    """The one whose blocks are in the end the lighter ones, at every residue."""
     try:
         blocks = tuple(period_blocks(left, right))
         sides = [block.lighter(left, right) for block in blocks]
@@ -460,13 +485,12 @@ def _order_of_tails(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step])
         return unknown(reason_of(why))
     _tell(blocks, sides, (left, right), steps)
     limit: Fields = {"limit": _limit(blocks[0])} if len(blocks) == 1 else {}
-    apart = [block for block, side in zip(blocks, sides, strict=True) if side != "neither"]
-    match sorted({str(side) for side in sides} - {"neither"}):
-        case ["a" | "b" as lighter]:
-            return limit | _with_crossover(left, right, lighter, steps, apart)
-        case ["a", "b"]:
-            return {"reason": Reason(Code.NO_LIMIT, _disagreement(sides))}
-    return limit | unknown(Reason(Code.NO_LIMIT, _disagreement(sides)))
+    lighter = {*sides} - {"neither"}
+    if lighter in ({"a"}, {"b"}):
+        apart = [block for block, side in zip(blocks, sides, strict=True) if side != "neither"]
+        return limit | _with_crossover(left, right, str(*lighter), steps, apart)
+    disagreement = Reason(Code.NO_LIMIT, _disagreement(sides))
+    return {"reason": disagreement} if lighter == {"a", "b"} else limit | unknown(disagreement)
 
 
 def _limit(block: PeriodBlock) -> Expr:
@@ -508,15 +532,6 @@ def _disagreement(sides: Sequence[str | None]) -> str:
     return f"modulo {len(sides)}, the normalised tail from j on is in the end {parts}"
 
 
-def _by_support(a: Series, b: Series) -> str | None:
-    """The one whose weights end first; None where neither ends."""
-    if a.support is None and b.support is None:
-        return None
-    if a.support == b.support:
-        return "neither"
-    return "a" if a.support is not None and a.support < (b.support or a.support + 1) else "b"
-
-
 def _with_crossover(
     left: Series, right: Series, lighter: str, steps: list[Step], order: Sequence[PeriodBlock] = ()
 ) -> Fields:
@@ -552,12 +567,9 @@ def _settled(light: Series, heavy: Series, lighter: str, order: Sequence[PeriodB
     start = max(2, *(-(-at // period) for at in starts))
     ratio = at_precision(lambda: to_arb(light.total()) / to_arb(heavy.total()), BITS)
     for k in range(MAX_DOUBLINGS):
-        with precision(128):
-            try:
-                if all(block.dominated(side, ratio, start << k) for block in order):
-                    return period * (start << k)
-            except Unproved:
-                continue
+        with precision(128), suppress(Unproved):
+            if all(block.dominated(side, ratio, start << k) for block in order):
+                return period * (start << k)
     raise Unreachable("no point is proved beyond which the terms keep their order")
 
 

@@ -9,6 +9,7 @@ iff it is at least the smallest normal number less `s/2`.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 import sympy
@@ -155,17 +156,16 @@ def _last(bias: Expr, limit: fmpq, closed: bool) -> Fields:
             )
             return {"tokens": math.inf, "status": Status.INFINITE, "reason": reason}
 
-    def meets(run: range) -> bool:
-        return not _vanishes(row, run[0], limit, closed)
-
-    def level() -> arb:
-        return to_arb(start({n: fmpq(0)})) + arb(limit).log()
-
     kept = tuple(s for s in row.stretches if s.end is not None or s.bias.has(n))
+    above = SuperlevelSet(
+        Series(bias, kept),
+        lambda: to_arb(start({n: fmpq(0)})) + arb(limit).log(),
+        lambda run: not _vanishes(row, run[0], limit, closed),
+        MAX_BITS,
+        MAX_BALLS,
+    )
     try:
-        return {
-            "tokens": SuperlevelSet(Series(bias, kept), level, meets, MAX_BITS, MAX_BALLS).end()
-        }
+        return {"tokens": above.end()}
     except BeyondCounting:
         raise Unreachable(f"the horizon has more than {MAX_BITS} bits") from None
 
@@ -186,11 +186,9 @@ def _vanishes(row: Series, j: int, limit: fmpq, closed: bool) -> bool:
         return vanishes
     if j.bit_length() <= 256:
         goal = sympy.log(sympy.Rational(int(limit.p), int(limit.q)))
-        try:
+        with suppress(Unrecognised):
             side = decided_sign(bias.subs(n, k) - origin.subs(n, first) - goal)
             return side < 0 or (side == 0 and closed)
-        except Unrecognised:
-            pass
     raise Unreachable(f"b_{_short(j)}/b_0 agrees with the rounding threshold to all digits tried")
 
 

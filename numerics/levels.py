@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from flint import arb, fmpq
@@ -94,8 +95,9 @@ class SuperlevelSet:
         """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
         self.balls += 1
         if self.balls > self.most_balls:
-            reason = f"the bias crosses the threshold too often for {self.most_balls} balls"
-            raise Unreachable(reason)
+            raise Unreachable(
+                f"the bias crosses the threshold too often for {self.most_balls} balls"
+            )
         if self.balls % 1024 == 0:
             check_time()
         bits = 64 << ((b.bit_length() - (b - a).bit_length()) // 24).bit_length()
@@ -116,15 +118,12 @@ class SuperlevelSet:
         j = max(s.start + 16, falls or 0)
         height = compile_ball(s.bias)
         while True:
-            with precision(64 + j.bit_length()):
-                try:
-                    if falls is not None:
-                        if to_arb(height({n: fmpq(j)})) < self._level(64):
-                            return j
-                    elif to_arb(s.tail(j)) < self._level(64).exp():
+            with precision(64 + j.bit_length()), suppress(Undefined, ZeroDivisionError):
+                if falls is not None:
+                    if to_arb(height({n: fmpq(j)})) < self._level(64):
                         return j
-                except (Undefined, ZeroDivisionError):
-                    pass
+                elif to_arb(s.tail(j)) < self._level(64).exp():
+                    return j
             if j.bit_length() >= self.most_bits:
                 proved = falls is not None and self._decided(height, j, j + 1)
                 raise BeyondCounting(j - falls if proved and falls is not None else None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -37,7 +38,7 @@ from farfield.numerics.questions import (
     unknown,
 )
 from farfield.numerics.search import Bracket, Exact, Value, at_precision
-from farfield.numerics.summation.kernel import Geometric
+from farfield.numerics.summation.kernel import Geometric, Power
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import within
@@ -418,7 +419,9 @@ def _asymptotics(s: Series) -> str | None:
     if isinstance(s.kernel, Geometric):
         exact = rf"\left\lfloor {_over(_LOG, -s.kernel.alpha)} \right\rfloor + 1"
         return exact if len(s.stretches) == 1 else None
-    try:
+    with suppress(Undecided, OrderTooLow, Unreachable):  # or it took the time that there was
+        if isinstance(s.kernel, Power):
+            return _power_law(s.kernel.r, sympy.exp(s.kernel.gamma))
         infinite, constant, _ = split(-transseries(s.last[0].bias, Context()))
         (m, c), *others = infinite
         if oscillates(c) or m.exponent:
@@ -430,8 +433,6 @@ def _asymptotics(s: Series) -> str | None:
             return rf"\exp\left(\sqrt{{{_over(_LOG, rate)}}}\,(1 + o(1))\right)"
         if len(m.chain) == 1:
             return rf"\sim {_power(_over(_LOG, rate), 1 / to_sympy(m.chain[0]))}"
-    except (Undecided, OrderTooLow, Unreachable):  # or it took the time that there was
-        pass
     return None
 
 

@@ -109,6 +109,32 @@ def program():
     return loaded
 
 
+@pytest.fixture(scope="session")
+def refusal():
+    """How a call is refused: as bad input, in one line in which a pattern is found. Gives it."""
+    from farfield.theory.answers.errors import InputError, InternalError
+
+    def refusal(pattern, call, *given, **options):
+        with pytest.raises(InputError, match=pattern) as error:
+            call(*given, **options)
+        assert "\n" not in str(error.value) and not isinstance(error.value, InternalError)
+        return str(error.value)
+
+    return refusal
+
+
+@pytest.fixture
+def complaint(run):
+    """The one line with which the command line refuses what is typed, and answers nothing."""
+
+    def complaint(*words):
+        code, out, err = run(*words)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        return err
+
+    return complaint
+
+
 @pytest.fixture
 def run(capsys):
     """The command line as a user calls it: exit code, standard output, standard error."""

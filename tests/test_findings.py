@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding
 from farfield.validation.results import LAST, results
@@ -104,21 +103,19 @@ def test_altered_data_are_found(tmp_path, names):
 
 
 @pytest.mark.parametrize("field", NEEDED)
-def test_a_record_without_a_field_is_not_printed(tmp_path, field):
+def test_a_record_without_a_field_is_not_printed(refusal, tmp_path, field):
     lines = RECORDS.read_text(encoding="utf-8")
     begin, end = lines.index("[nearest]"), lines.index("[far-field]")
     whole = tomllib.loads(lines[begin:end])["nearest"]
     del whole[field]
     file = tmp_path / "records.toml"
     file.write_text("[nearest]\n" + "".join(f"{k} = {v!r}\n" for k, v in whole.items()))
-    with pytest.raises(InputError, match=f"'nearest' has no {field}"):
-        records(file)
+    refusal(f"'nearest' has no {field}", records, file)
 
 
-def test_a_number_that_is_not_counted_is_refused():
+def test_a_number_that_is_not_counted_is_refused(refusal):
     altered = WHOLE["nearest"] | {"answer": "{nothing} of it"}
-    with pytest.raises(InputError, match="'nothing', which is not counted"):
-        list(findings(ROOT, {"nearest": altered}))
+    refusal("'nothing', which is not counted", list, findings(ROOT, {"nearest": altered}))
 
 
 # -- the demonstration ---------------------------------------------------------------------------

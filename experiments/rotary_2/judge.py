@@ -11,15 +11,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
-from farfield.validation.far_field.advice import (
-    NeedleScore,
-    advised,
-    bands,
-    lost,
-    order,
-    pairs,
-    share,
-)
+from farfield.validation.far_field.change_scores import advised, lost, order, pairs, share
+from farfield.validation.far_field.recall import NeedleScore, bands
 
 HERE = Path(__file__).parent
 TRAINED, TO, CUT = 8192, 16384, "text cut to 8192"

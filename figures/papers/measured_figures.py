@@ -125,7 +125,7 @@ def perplexity(
     x_name = "context length (tokens, log)"
     lines, lengths = lines_of(values, far), {n for v in values.values() for n in v}
     calm = [line for line in lines if _stays(line, lines)]
-    split = 1 < len(calm) < len(lines) and _highest(lines) > 2 * _least(lines)
+    split = len(calm) > 1 and _highest(lines) > 2 * _least(lines)
     above = [replace(line, told=line not in calm) for line in lines] if split else lines
     panels = [by_length(part, lengths, trained, x_name) for part in (above, calm)[: 1 + split]]
     places = listed([f"{n} tokens ({n / trained:g} times the training length)" for n in far])

@@ -82,8 +82,7 @@ class Family:
         return f'encoding("{self.given}"{written})'
 
     def _options(self, values: list[object]) -> dict[str, Any]:
-        chosen = values if len(values) > 1 else values[0]
-        return {**self.fixed, self.parameter.name: chosen}
+        return {**self.fixed, self.parameter.name: values if len(values) > 1 else values[0]}
 
 
 def _written(value: object) -> str:

@@ -51,8 +51,7 @@ WIDEST = 8**11
 REACH, REACH_OF_EXPONENT = 64.0, 12.0
 """Parameters are sought up to 2^64, and down to 2^-64 from an end; exponents up to 2^12."""
 STEEP = 64.0
-PLACES = tuple(map(float, (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
-PLACES = (*(-u for u in PLACES[:0:-1]), *PLACES)
+PLACES = (-16.0, -12.0, -10.0, -8.0, *map(float, range(-6, 7)), 8.0, 10.0, 12.0, 16.0)
 """Coordinates that are looked at: the parameter's distance from an end is 2 to their power."""
 WALK = (-15.0, -7.0, -3.0, -1.0, 0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0)
 """Those that are looked at in turn where the tails are ordered."""

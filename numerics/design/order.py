@@ -20,6 +20,7 @@ parameter being mapped onto s in (0, oo). Every sign that is returned is strict 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import sympy
 from sympy import Expr, S, Symbol
@@ -73,9 +74,12 @@ def support_step(p: Expr, a: Symbol) -> str | None:
     if not isinstance(p, sympy.Piecewise) or len(p.args) != 2:
         return None
     (inside, where), (outside, _) = p.args
-    if outside is not S.NegativeInfinity or inside.has(a) or not isinstance(where, Relational):
-        return None
-    if isinstance(where, (sympy.Eq, sympy.Ne)) or (where.lts, where.gts) != (n, a):
+    if (
+        outside is not S.NegativeInfinity
+        or inside.has(a)
+        or not isinstance(where, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge))
+        or (where.lts, where.gts) != (n, a)
+    ):
         return None
     return "ceiling" if where.func in (sympy.StrictLessThan, sympy.StrictGreaterThan) else "floor"
 
@@ -137,10 +141,8 @@ def rises(f: Expr) -> int | None:
         if _agreed(ways) is None:
             return None
         later = sign(diff(f.xreplace({n: 1 + _T}), _T)) if first == 1 else None
-        try:
+        with suppress(Unrecognised, Undecided, Undefined):
             return _agreed([*ways, later or sign_from(diff(f, n), first)])
-        except (Unrecognised, Undecided, Undefined):
-            continue
     return None
 
 

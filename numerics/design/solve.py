@@ -93,8 +93,9 @@ def design(
     asked = {name: targets.pop(name) for name in TARGETS if targets.get(name) is not None}
     targets = {name: value for name, value in targets.items() if value is not None}
     if "evaluated" in targets:
-        former = "design(evaluated=...) is design(tested=...)"
-        warnings.warn(former, DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "design(evaluated=...) is design(tested=...)", DeprecationWarning, stacklevel=2
+        )
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
         raise InputError(f"a design needs a target, as trf=512; accepted: {', '.join(TARGETS)}")
@@ -207,35 +208,38 @@ def _of(goal: _Goal, family: Family) -> Design:
     for h, targets in enumerate(goal.heads):
         goal.notice("searching", h, len(goal.heads))
         designs.append(search.design(targets))
-    values = tuple(d.value for d in designs if d.value is not None)
-    whole = len(values) == len(designs)
-    if not goal.several:
-        return designs[0]
+    return _of_heads(goal, family, designs) if goal.several else designs[0]
+
+
+def _of_heads(goal: _Goal, family: Family, designs: Sequence[Design]) -> Design:
+    """The design of several heads, from that of each."""
     worst = next((d for d in designs if d.value is None), designs[0])
     approximate = any(d.label is Label.APPROXIMATE for d in designs)
-    if whole:
-        goal.notice("costs", 0, 1)
-    return replace(
-        designs[0],
-        targets=goal.words(),
-        low=None,
-        high=None,
-        closed=(False, False),
-        value=None,
-        values=values if whole else (),
-        encoding=family.encoding(values) if whole else None,
+    whole = Design(
+        designs[0].family,
+        designs[0].parameter,
+        goal.words(),
+        designs[0].quantities,
         achieved=tuple(d.achieved for d in designs),
-        nearest=None,
         monotone=all(d.monotone for d in designs),
-        call=family.call(values) if whole else "",
-        costs=tuple(
-            {q.header(): _cost(q, bias) for q in goal.costs}
-            for bias in (family.encoding(values).biases if whole else ())
-        ),
+        condition=designs[0].condition,
         heads=tuple(designs),
+        subject=designs[0].subject,
         status=worst.status,
         reason=worst.reason,
         label=Label.APPROXIMATE if approximate and worst.label else worst.label,
+    )
+    values = tuple(d.value for d in designs if d.value is not None)
+    if len(values) < len(designs):
+        return whole
+    goal.notice("costs", 0, 1)
+    designed = family.encoding(values)
+    return replace(
+        whole,
+        values=values,
+        encoding=designed,
+        call=family.call(values),
+        costs=tuple({q.header(): _cost(q, bias) for q in goal.costs} for bias in designed.biases),
     )
 
 
@@ -359,41 +363,65 @@ class _ParameterSearch:
             InputError: no parameter meets the targets, with the range that can be met.
             Unreachable: what could not be decided.
         """
-        (line,), p, a = self.lines, self.family.formula, self.family.parameter
+        (line,) = self.lines
         bounds = [bound for t in targets for bound in t.bounds()]
         sides = [[b for b in bounds if line.upwards(b) is up] for up in (True, False)]
         ends = [line.edge(side, up) for side, up in zip(sides, (True, False), strict=True)]
-        met = [*zip(sides, ends, strict=True)]
         closed = [
-            line.contains(o, e) if e else c for (o, e), c in zip(met, line.closed, strict=True)
+            line.contains(side, end) if end else whole
+            for side, end, whole in zip(sides, ends, line.closed, strict=True)
         ]
-        if (low := ends[0]) and (high := ends[1]) and low[1] > high[1]:
-            proved = bool(low[0] >= high[0] or line.step or any(t.skipped(p) for t in targets))
-            least, most = (line.binding(side, edge)[0] for side, edge in met if edge)
-            if str(least) == str(most):
-                return self._nearest(least.quantity, (low[0], high[0]), proved=proved)
-            if not proved:
-                raise Unreachable(f"{least} and {most} could not be told apart")
-            raise InputError(
-                f"no {a} of {self.family.name} meets both {least}, which needs {a} "
-                f"{'>=' if closed[0] else '>'} {float(low[0]):.6g}, and {most}, which needs {a} "
-                f"{'<=' if closed[1] else '<'} {float(high[0]):.6g}"
-            )
-        open_ = any(edge is None and any(not b.trivial for b in side) for side, edge in met)
-        beyond = f"beyond the {a} that were tried, up to 2^64, nothing is proved"
+        low, high = ends
+        if low and high and low[1] > high[1]:
+            return self._unmet(line, targets, sides, (low, high), closed)
+        unproved = ""
+        if line.order and any(
+            end is None and any(not b.trivial for b in side)
+            for side, end in zip(sides, ends, strict=True)
+        ):
+            a = self.family.parameter
+            unproved = f"beyond the {a} that were tried, up to 2^64, nothing is proved"
         for k in (0, 1):
             if ends[k] is None and (end := line.convergent(k)) is not None:
                 ends[k], closed[k] = end, False
-        whole = line.part.start, line.part.end
-        inner = [e[1] if e else x for e, x in zip(ends, whole, strict=True)]
-        held = [e is not None or c for e, c in zip(ends, closed, strict=True)]
+        return (ends[0], ends[1]), (closed[0], closed[1]), self._value(line, ends, closed), unproved
+
+    def _value(
+        self, line: ParameterLine, ends: Sequence[Pair | None], closed: Sequence[bool]
+    ) -> Rational | None:
+        """The simplest value between the ends, or near the end at which a quantity is best."""
+        p, a, best = self.family.formula, self.family.parameter, self.goal.best
         if self.undecided and line.order and ends[line.order == 1] is None:
             raise Unreachable(f"for which {a} the series converges is not decided")
-        value, best = simplest(*inner, *held), self.goal.best
-        if best is not None and best.ordered(best, p, a):
-            value = _best(ends, line, best) or value
-        unproved = beyond if open_ and line.order else ""
-        return (ends[0], ends[1]), (closed[0], closed[1]), value, unproved
+        if best and best.ordered(best, p, a) and (near := _best(ends, line, best)) is not None:
+            return near
+        whole = line.part.start, line.part.end
+        inner = [end[1] if end else x for end, x in zip(ends, whole, strict=True)]
+        held = [end is not None or c for end, c in zip(ends, closed, strict=True)]
+        return simplest(*inner, *held)
+
+    def _unmet(
+        self,
+        line: ParameterLine,
+        targets: Sequence[Target],
+        sides: Sequence[Sequence[Target]],
+        ends: tuple[Pair, Pair],
+        closed: Sequence[bool],
+    ) -> dict[str, Any]:
+        """Where the ends cross no parameter meets the targets: a number that is jumped over, or two
+        targets that contradict each other."""
+        p, a, (low, high) = self.family.formula, self.family.parameter, ends
+        proved = bool(low[0] >= high[0] or line.step or any(t.skipped(p) for t in targets))
+        least, most = (line.binding(side, end)[0] for side, end in zip(sides, ends, strict=True))
+        if str(least) == str(most):
+            return self._nearest(least.quantity, (low[0], high[0]), proved=proved)
+        if not proved:
+            raise Unreachable(f"{least} and {most} could not be told apart")
+        raise InputError(
+            f"no {a} of {self.family.name} meets both {least}, which needs {a} "
+            f"{'>=' if closed[0] else '>'} {float(low[0]):.6g}, and {most}, which needs {a} "
+            f"{'<=' if closed[1] else '<'} {float(high[0]):.6g}"
+        )
 
     def _nearest(self, asked: Quantity, ends: Pair, *, proved: bool) -> dict[str, Any]:
         """No parameter reaches a number: the values reached on both sides of the place where it

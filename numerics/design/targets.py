@@ -194,14 +194,6 @@ def _certain_answer(asked: Quantity, bias: Expr) -> Answer:
     return answer
 
 
-def _field(asked: Quantity, s: Series, limit: Rational) -> Ball:
-    return s.tail(int(limit)) / to_arb(s.total() * rational(exact(asked.options["eps"])))
-
-
-def _leaked(asked: Quantity, s: Series, limit: Rational) -> Ball:
-    return s.tail(int(asked.options["trained"])) / to_arb(s.total() * rational(limit))
-
-
 def _windowed(asked: Quantity, s: Series, limit: Rational) -> Ball:
     question = WindowQuestion.read(**asked.options)
     if question.error >= 2 * question.value_bound:
@@ -273,7 +265,9 @@ TARGETS: dict[str, Quantity] = {
             theoretical_receptive_field,
             {"eps": "1/100", "length": None},
             lambda options: f"TRF({share(exact(options['eps']))})",
-            ratio=_field,
+            ratio=lambda asked, s, limit: (
+                s.tail(int(limit)) / to_arb(s.total() * rational(exact(asked.options["eps"])))
+            ),
             closed=lambda _: False,
         ),
         Quantity(
@@ -282,7 +276,9 @@ TARGETS: dict[str, Quantity] = {
             {"trained": 2048, "tested": None},
             lambda options: f"leak beyond {plural(int(options['trained']), 'token')}",
             lambda options: f"leak({', '.join(str(k) for k in options.values() if k is not None)})",
-            ratio=_leaked,
+            ratio=lambda asked, s, limit: (
+                s.tail(int(asked.options["trained"])) / to_arb(s.total() * rational(limit))
+            ),
             relation="<=",
             integer=False,
             better=-1,

@@ -12,6 +12,8 @@ records say: loggamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + binet(z).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import sympy
 from flint import acb, arb
 from sympy import Expr, S, Symbol
@@ -163,11 +165,8 @@ def _value(e: Expr, s: Symbol) -> arb:
     """A ball of e at a large s, to compare with."""
     program = compile_complex(e, s)
     for at in _PROBES:
-        with precision(600):
-            try:
-                value = program(acb(at), False).real
-            except Undefined:
-                continue
+        with precision(600), suppress(Undefined):
+            value = program(acb(at), False).real
             if value.is_finite():
                 return value
     raise Unrecognised(f"{str(e)[:60]} is not evaluated at large distances")

@@ -15,6 +15,7 @@ All bounds are (ours).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -239,7 +240,7 @@ def _inner(source: Bias) -> tuple[int, Symbol, Expr] | None:
             log_x = arb(start)
             for _ in range(depth - 1):
                 log_x = log_x.exp()
-            try:
+            with suppress(Unproved):
                 where = half_line(log_x)
                 g = tail_enclosure(h, variable, TailEnclosure(where, {level(depth): fmpq(1)}))
                 if not g.terms or not g.negative():
@@ -250,8 +251,6 @@ def _inner(source: Bias) -> tuple[int, Symbol, Expr] | None:
                 if growth(times(lead, raised(level(depth), fmpq(-1)))) >= 0:
                     return depth, variable, h
                 break
-            except Unproved:
-                continue
     return None
 
 
@@ -259,10 +258,8 @@ def _sector(source: Bias, theta: float, start: int) -> int | None:
     """An X with |f(w)| <= |w|^{-1/2} for all w of the sector beyond X."""
     k = 5
     while k <= 200:
-        try:
+        with suppress(Unproved):
             if falls(source.on_sector(arb(2).log() * k, theta), ENVELOPE, 1):
                 return max(1 << k, start + 1)
-        except Unproved:
-            pass
         k += 3 if k < 16 else k // 4
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import sympy
@@ -59,8 +60,7 @@ class Bias:
 
     def term(self, j: int) -> Ball:
         """exp(p(j))."""
-        value = self.direct({n: fmpq(j)})
-        return to_arb(value).exp()
+        return to_arb(self.direct({n: fmpq(j)})).exp()
 
     @remembered
     def integrand(self) -> Expr:
@@ -75,11 +75,9 @@ class Bias:
     def is_steep(self, a: arb, log_x: arb) -> bool:
         """Whether p < -a log n is proved on [x, oo), by itself or between the logarithms of -p and
         a log n, taken up to three times. p(x) < -a log x is given."""
-        try:
+        with suppress(Unproved):
             if falls(self.real(log_x), a, 1):
                 return True
-        except Unproved:
-            pass
         where = half_line(log_x)
         variable = TailEnclosure(where, {level(2): fmpq(1), UNIT: acb(a.log())})
         for log in self.logs():
@@ -143,12 +141,9 @@ def sign_from(slope: Expr, first: int) -> int:
         return decided_sign(slope)
     for side in (1, -1):
         bias: Bias = read_bias(-side * slope)
-        with precision(128):
-            try:
-                if falls(bias.real(arb(first).log()), fmpq(0), 1):
-                    return side
-            except Unproved:
-                continue
+        with precision(128), suppress(Unproved):
+            if falls(bias.real(arb(first).log()), fmpq(0), 1):
+                return side
     raise Unrecognised("the sign of an amplitude is not proved")
 
 
@@ -199,8 +194,7 @@ class Sector:
             while True:
                 b = a + ratio
                 sup = self._sup(a + down, b + up)
-                block = (sup + b - 2 * m * (theta.log() + a)).exp() * ratio
-                total += block
+                total += (sup + b - 2 * m * (theta.log() + a)).exp() * ratio
                 a = b
                 if not total.is_finite():
                     return arb.pos_inf()

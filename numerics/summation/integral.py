@@ -8,6 +8,7 @@ e^{-cS}/c, h(t) <= -c t on [S, oo) by a `TailEnclosure`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import sympy
@@ -109,15 +110,13 @@ class TailIntegral:
             if best < goal:
                 return best
             size = self.exponent(t)
-            try:
+            with suppress(Unproved):
                 g = self._on_half_line(self._up(t))
                 for share in (0.95, 0.8, 0.5):
                     c = (-size / t * arb(share)).mid()
                     if c > 0 and t > 0 and falls(g, c, self.depth):
                         proofs.append((t, c))
                         return best.min((-c * t).exp() / c)
-            except Unproved:
-                pass
             return best
 
     def _on_half_line(self, log_x: arb) -> TailEnclosure:
@@ -175,9 +174,6 @@ class TailIntegral:
                 edges.append(PanelEdge(t, trial if near else None, value))
         return edges[k]
 
-    def _in_t(self, edge: PanelEdge) -> arb:
-        return edge.t if edge.near is None else self._down(edge.near)
-
     def _down(self, s: arb) -> arb:
         """The t of an s."""
         for _ in range(self.depth - 1):
@@ -230,7 +226,8 @@ class TailIntegral:
                 if after.near is not None and edge.near is not None:
                     panels[i] = self._panel(edge.near, after.near, True)
                 else:
-                    panels[i] = self._panel(self._in_t(edge), after.t, False)
+                    start = edge.t if edge.near is None else self._down(edge.near)
+                    panels[i] = self._panel(start, after.t, False)
             total += panels[i]
         raise Unreachable("the integral of exp(p) is not bounded within its panels")
 
@@ -247,14 +244,12 @@ def without_tiny(h: Expr, t: Symbol, variable: TailEnclosure, goal: arb) -> tupl
         if not e.has(t) or e == t:
             return e
         if e.is_Function:
-            try:
+            with suppress(Unproved):
                 value = tail_enclosure(e, t, variable)
                 if abs(value.small()).upper() < goal:
                     name = names.setdefault(e, sympy.Dummy())
                     sizes[name] = value.with_zero()
                     return name
-            except Unproved:
-                pass
         return e.func(*(mark(a) for a in e.args))
 
     def linear(e: Expr) -> Expr:

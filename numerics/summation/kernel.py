@@ -246,8 +246,9 @@ def _rewrite(e: Expr, start: int) -> Expr:
     if isinstance(e, sympy.log):
         inside = _factors(_rewrite(e.args[0], start), start, True)
         return sympy.Add(*(k * _log(f) for f, k in inside))
-    if isinstance(e, sympy.exp):
-        return _exp(_rewrite(e.args[0], start))
+    if isinstance(e, sympy.exp):  # exp(c log x) becomes a power
+        terms = sympy.Add.make_args(door.expand(_rewrite(e.args[0], start)))
+        return sympy.Mul(*map(sympy.exp, terms))
     if e.is_Pow:
         base, exponent = _rewrite(e.base, start), _rewrite(e.exp, start)
         if exponent.has(n):
@@ -262,12 +263,6 @@ def _rewrite(e: Expr, start: int) -> Expr:
 def _log(factor: Expr) -> Expr:
     """The logarithm of a factor; an exponential loses its own."""
     return factor.args[0] if isinstance(factor, sympy.exp) else sympy.log(factor)
-
-
-def _exp(v: Expr) -> Expr:
-    """exp of a sum as a product, with exp(c log x) as a power."""
-    terms = sympy.Add.make_args(door.expand(v))
-    return sympy.Mul(*(sympy.exp(t) for t in terms))
 
 
 def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:

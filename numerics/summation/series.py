@@ -241,14 +241,10 @@ class Series:
         if length not in rows:
             if len(rows) >= MAX_ROWS:
                 rows.clear()
-            rows[length] = self._truncated(length)
+            ends = ((s, s.index(length)) for s in self.stretches)
+            kept = (replace(s, end=k if s.end is None else min(k, s.end)) for s, k in ends)
+            rows[length] = Series(self.bias, tuple(s for s in kept if s.start < (s.end or 0)))
         return rows[length]
-
-    def _truncated(self, length: int) -> Series:
-        """The same series of the first `length` terms."""
-        ends = ((s, s.index(length)) for s in self.stretches)
-        kept = (replace(s, end=k if s.end is None else min(k, s.end)) for s, k in ends)
-        return Series(self.bias, tuple(s for s in kept if s.start < (s.end or 0)))
 
     def at(self, j: int) -> tuple[Expr, int]:
         """The formula at distance j and its k; minus infinity beyond the last stretch."""

@@ -13,7 +13,6 @@ from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
-from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.notation import terminal
 from farfield.theory.formula.parameters import interval
 from farfield.validation.forecast import forecast
@@ -156,24 +155,21 @@ def test_a_formula_that_is_not_real_says_so():
     assert "is not real" in state.export(session, {})
 
 
-def test_a_taken_port_is_one_line(run):
+def test_a_taken_port_is_one_line(complaint):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        code, _, error = run("explore", "--port", port, "--headless")
-    assert code == 2 and error.count("\n") == 1 and str(port) in error
+        assert str(port) in complaint("explore", "--port", port, "--headless")
 
 
-def test_without_marimo_it_says_how_to_get_it(monkeypatch, run):
+def test_without_marimo_it_says_how_to_get_it(monkeypatch, complaint):
     monkeypatch.setattr("farfield.validation.optional.find_spec", lambda name: None)
-    code, _, error = run("explore")
-    assert code == 2 and "pip install marimo (farfield[explore])" in error
+    assert "pip install marimo (farfield[explore])" in complaint("explore")
 
 
-def test_a_formula_that_cannot_be_read_is_refused():
-    with pytest.raises(InputError, match="column"):
-        read("-log(1+n")
+def test_a_formula_that_cannot_be_read_is_refused(refusal):
+    refusal("column", read, "-log(1+n")
 
 
 def test_heads_in_brackets_are_one_idea():

@@ -24,7 +24,6 @@ from farfield.figures.papers.measured_tables import measured_table
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
-from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.head_lists import notation
 from farfield.validation.harness.runs import run as train
@@ -283,9 +282,8 @@ def test_a_changed_figure_has_the_numbers_of_its_setting(tmp_path):
         (["qin2024"], {"length": 8}, "settings belong to one figure"),
     ],
 )
-def test_a_setting_that_is_none_is_refused(names, settings, said):
-    with pytest.raises(InputError, match=said):
-        draw(names, settings=settings)
+def test_a_setting_that_is_none_is_refused(refusal, names, settings, said):
+    refusal(said, draw, names, settings=settings)
 
 
 def test_a_run_that_was_stopped_leaves_whole_files(tmp_path):
@@ -531,29 +529,33 @@ def test_one_row_is_no_table():
         measured_table(table(run("sandwich")), AGAIN, rows=ROWS, **TABLE)
 
 
-def test_what_is_no_run_is_refused(tmp_path):
+def test_what_is_no_run_is_refused(refusal, tmp_path):
     folder = tmp_path / "runs" / "0123"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text('{"encoding": 3}')
-    with pytest.raises(InputError, match=r"0123/run.json' is no run: encoding: encoding 3"):
-        draw(["qin2024.fig3"], runs=tmp_path / "runs")
-    with pytest.raises(InputError, match="nowhere' does not exist"):
-        results(str(tmp_path / "nowhere"))
+    refusal(
+        r"0123/run.json' is no run: encoding: encoding 3",
+        draw,
+        ["qin2024.fig3"],
+        runs=tmp_path / "runs",
+    )
+    refusal("nowhere' does not exist", results, str(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize(("name", "near"), [("qin2024.fgi6", "qin2024.fig6"), ("x", "--list")])
-def test_unknown_figures(name, near):
-    with pytest.raises(InputError, match=near):
-        draw([name])
+def test_unknown_figures(refusal, name, near):
+    refusal(near, draw, [name])
 
 
-def test_nothing_is_half_written(tmp_path):
+def test_nothing_is_half_written(refusal, tmp_path):
     """A folder or a format that will not do is refused before any work."""
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="output folder"):
-        draw(["qin2024.fig2"], tmp_path / "file" / "inside", notice=pytest.fail)
-    with pytest.raises(InputError, match="format 'gif'"):
-        draw(["qin2024.fig2"], tmp_path / "new", kind="gif", notice=pytest.fail)
+    refusal(
+        "output folder", draw, ["qin2024.fig2"], tmp_path / "file" / "inside", notice=pytest.fail
+    )
+    refusal(
+        "format 'gif'", draw, ["qin2024.fig2"], tmp_path / "new", kind="gif", notice=pytest.fail
+    )
     assert not (tmp_path / "new").exists()
 
 

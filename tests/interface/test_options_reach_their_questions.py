@@ -8,6 +8,7 @@ import pytest
 import farfield
 from farfield.cli import main
 from farfield.commands.goals import TARGETS
+from farfield.options import Subject
 
 MODELS, FAR = "validation.models.", "validation.far_field."
 GIVEN = {"device": "cpu", "dtype": "float16"}
@@ -174,6 +175,16 @@ ASKED = {
         ["-n", "2"],
         {"distance": "5", "length": "4k"},
     ),
+    "reach -n --logit-bound 2 --length 4k": (
+        "numerics.ceiling.attention_ceiling",
+        ["-n", "2"],
+        {"distance": None, "length": "4k"},
+    ),
+    "resolution '[-n; -n/2]' --head 2": (
+        "numerics.resolution.attention_resolution",
+        ["one head -n, one -n/2, head 2", None],
+        {"scale": None, "mask": None},
+    ),
     "forecast -n": (
         "validation.forecast.forecast",
         ["-n"],
@@ -316,3 +327,20 @@ def test_a_run_is_named_by_its_key(line, ask, tmp_path):
     (run / "weights.safetensors").touch()
     given, _ = ask(f"{line} abc --runs mine", OF_A_RUN[line])
     assert given[0] == "mine/abcdef0123456789"
+
+
+@pytest.mark.parametrize(
+    ("formula", "heads", "wide", "found"),
+    [
+        ("alibi", None, None, 8),
+        ("alibi", None, 4, 4),
+        ("alibi", 2, 4, 2),
+        ("[-n; 0]", None, 4, 2),
+        ("-n", None, 4, 1),
+        ("nope", None, 4, 1),
+    ],
+)
+def test_an_encoding_has_the_heads_of_its_model_unless_it_is_told_otherwise(
+    formula, heads, wide, found
+):
+    assert Subject(heads=heads).read(formula, wide).num_heads == found

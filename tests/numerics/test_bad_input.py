@@ -6,20 +6,23 @@ import numpy as np
 import pytest
 
 from farfield import (
+    InputError,
+    attention_ceiling,
     attention_resolution,
     certified_window,
+    compare_tails,
     dtype_horizon,
     layered_receptive_field,
     leak,
     price_of_distance,
     reach,
+    sampled_certificate,
+    window_certificate,
 )
-from farfield import theoretical_receptive_field as field
-from farfield.numerics.ceiling import attention_ceiling
+from farfield import (
+    theoretical_receptive_field as field,
+)
 from farfield.numerics.price import head_prices
-from farfield.numerics.windows.row_bound import window_certificate
-from farfield.numerics.windows.sampled_rows import sampled_certificate
-from farfield.theory.answers.errors import InputError
 
 ONES = np.ones((4, 2))
 GOOD = {  # a question, and options with which it has an answer
@@ -117,3 +120,9 @@ def test_without_the_change_it_answers(question):
 def test_prices_need_numbers():
     with pytest.raises(InputError, match="undefined"):
         head_prices(np.array([[math.nan]]))
+
+
+@pytest.mark.parametrize("name", ["a", "b", "r1"])
+def test_a_parameter_of_one_of_two_biases_is_refused_in_a_line(name):
+    with pytest.raises(InputError, match=f"^{name}=2 .*values_a={{'{name}': 2}}, values_b"):
+        compare_tails("-a*n", "-n/2", **{name: 2})

@@ -6,25 +6,29 @@ import time
 import pytest
 import sympy
 
-from farfield.numerics.comparison import compare_tails
-from farfield.numerics.depth import layered_receptive_field
-from farfield.numerics.design.solve import design
+from farfield import (
+    InputError,
+    attention_resolution,
+    certified_window,
+    compare_tails,
+    design,
+    dtype_horizon,
+    encoding,
+    layered_receptive_field,
+    leak,
+    price_of_distance,
+    reach,
+    theoretical_receptive_field,
+    window_error,
+)
 from farfield.numerics.enclosures.change_of_variable import elementary
-from farfield.numerics.horizon import dtype_horizon
-from farfield.numerics.leak import leak
-from farfield.numerics.price import price_of_distance, reach
-from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
 from farfield.numerics.summation.kernel import normal_form
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import Stretch, _settle, _switches
-from farfield.numerics.windows.window import certified_window, window_error
 from farfield.theory.algebra.door import unless, until
 from farfield.theory.algebra.exceptions import OutOfTime
-from farfield.theory.answers.errors import InputError
 from farfield.theory.decision.engine import common_period
-from farfield.theory.encodings import encoding
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from farfield.numerics.ceiling import attention_ceiling
-from farfield.theory.encodings import encoding
+from farfield import (
+    attention_ceiling,
+    encoding,
+)
 
 RNG = np.random.default_rng(4)
 

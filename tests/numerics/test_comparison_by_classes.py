@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from farfield.numerics.comparison import compare_tails
+from farfield import (
+    compare_tails,
+    encoding,
+)
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.encodings import encoding
 
 PLAIN = 4000  # distances summed in long doubles; the last seven eighths serve only as the rest
 

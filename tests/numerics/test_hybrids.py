@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 import sympy
 
+from farfield import (
+    InputError,
+)
+from farfield import (
+    layered_receptive_field as field,
+)
 from farfield.cli import main
-from farfield.numerics.depth import layered_receptive_field as field
-from farfield.theory.answers.errors import InputError
 
 LOCAL = {"window": 100, "mixing": "1/20"}
 

@@ -6,11 +6,13 @@ import mpmath
 import numpy as np
 import pytest
 
+from farfield import (
+    InputError,
+    dtype_horizon,
+    encoding,
+    leak,
+)
 from farfield.numerics import horizon
-from farfield.numerics.horizon import dtype_horizon
-from farfield.numerics.leak import leak
-from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings import encoding
 
 
 def test_leak_of_a_geometric_series_is_a_power():

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 import sympy
 
+from farfield import (
+    encoding,
+    price_of_distance,
+    reach,
+)
 from farfield.numerics.float_rows import head_prices
-from farfield.numerics.price import price_of_distance, reach
 from farfield.numerics.search import Bracket
-from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import n
 
 mpmath.mp.dps = 40

@@ -10,10 +10,12 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farfield import (
+    attention_resolution,
+    check_convergence,
+    encoding,
+)
 from farfield.numerics.float_rows import resolution_curve
-from farfield.numerics.resolution import attention_resolution
-from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import encoding
 
 SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
 

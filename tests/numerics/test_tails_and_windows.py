@@ -9,14 +9,17 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.comparison import compare_tails
-from farfield.numerics.depth import layered_receptive_field
-from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield import (
+    InputError,
+    certified_window,
+    compare_tails,
+    encoding,
+    layered_receptive_field,
+    theoretical_receptive_field,
+    window_error,
+)
 from farfield.numerics.search import Bracket
 from farfield.numerics.summation.series import series
-from farfield.numerics.windows.window import certified_window, window_error
-from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 

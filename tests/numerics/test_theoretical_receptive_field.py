@@ -14,13 +14,15 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farfield import (
+    encoding,
+    theoretical_receptive_field,
+)
 from farfield.numerics.field_search import TailComparison, _Tie
 from farfield.numerics.questions import diverges, obstacle
-from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import Bracket, Enclosure, Exact
 from farfield.numerics.summation.series import series
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.encodings import encoding
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 

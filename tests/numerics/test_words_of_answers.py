@@ -9,19 +9,25 @@ import sympy
 from flint import arb, fmpq
 from sympy import Rational, S
 
-from farfield.numerics.ceiling import AttentionCeiling
-from farfield.numerics.comparison import Comparison, Ranking
-from farfield.numerics.depth import LayeredReceptiveField
-from farfield.numerics.design.designs import Design
-from farfield.numerics.horizon import Horizon
-from farfield.numerics.leak import Leak
-from farfield.numerics.price import DistancePrice, Reach
-from farfield.numerics.receptive_field import ReceptiveField, ReceptiveFields
-from farfield.numerics.resolution import Resolution
+from farfield import (
+    AttentionCeiling,
+    Comparison,
+    Design,
+    DistancePrice,
+    Horizon,
+    LayeredReceptiveField,
+    Leak,
+    Ranking,
+    Reach,
+    ReceptiveField,
+    ReceptiveFields,
+    Resolution,
+    RowCertificates,
+    SampledCertificates,
+    Window,
+    WindowError,
+)
 from farfield.numerics.search import Bracket, Enclosure, Exact
-from farfield.numerics.windows.question import Window, WindowError
-from farfield.numerics.windows.row_bound import RowCertificates
-from farfield.numerics.windows.sampled_rows import SampledCertificates
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof

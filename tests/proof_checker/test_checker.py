@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 import proof_checker
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    InputError,
+    check_convergence,
+)
 from farfield.theory.coefficients.signs import is_zero
-from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
 from proof_checker.checker import check_proof
 from proof_checker.growth import order

@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from proof_checker.checker import check_proof
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.encodings import encoding, encodings
+from farfield import (
+    InputError,
+    Verdict,
+    check_convergence,
+    encoding,
+    encodings,
+)
 from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter

@@ -10,9 +10,11 @@ import sympy
 from identities import Generators, vanishes
 from sympy import Derivative, Function, cos, exp, log, pi, sin, symbols
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import encodings
+from farfield import (
+    InputError,
+    check_convergence,
+    encodings,
+)
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.theorems import theorem, theorems
 from farfield.theory.values import enclose

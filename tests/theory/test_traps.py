@@ -2,8 +2,11 @@
 
 import pytest
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.convergence import Verdict, check_convergence
+from farfield import (
+    InputError,
+    Verdict,
+    check_convergence,
+)
 
 CONVERGES = """
     -2*n*polygamma(1,n)*log(n)

@@ -8,7 +8,7 @@ from polars import col
 
 from farfield import encoding, forecast
 from farfield.theory.algebra.door import until
-from farfield.theory.answers.answer import Code, InputError, Label, Status
+from farfield.theory.answers.answer import Code, Label, Status
 from farfield.validation.forecast import CASE, FAR, NEAR, NEAREST, measured
 from farfield.validation.prior import prior
 from farfield.validation.results import LAST, results
@@ -171,6 +171,5 @@ def test_runs_of_ones_own_are_the_evidence(tmp_path):
         ("-n", {"trained": 64, "tested": 128, "runs": "nowhere"}, "'nowhere' does not exist"),
     ],
 )
-def test_bad_input(f, options, message):
-    with pytest.raises(InputError, match=message):
-        forecast(f, **options)
+def test_bad_input(refusal, f, options, message):
+    refusal(message, forecast, f, **options)

@@ -10,6 +10,7 @@ So a ball below that bound proves E = 0.
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import sympy
 from flint import arb
@@ -123,39 +124,50 @@ def _algebraic_zero(c: Expr) -> bool:
 _UNITY = object()  # the key of roots of unity among the radicals
 
 
-def _bfmss(e: Expr, radicals: dict[tuple[object, ...], int]) -> tuple[float, float]:
-    """Upper bounds of log2 u(E) and log2 l(E) of the separation bound."""
+Bounds = tuple[float, float]
+"""Of log2 u(E) and log2 l(E) of the separation bound, from above."""
+
+
+def _bfmss(e: Expr, radicals: dict[tuple[object, ...], int]) -> Bounds:
+    """The bounds of an expression; its radicals are noted with their indices."""
+
+    def bounds(part: Expr) -> Bounds:
+        return _bfmss(part, radicals)
+
     if e.is_Rational:
         return _log2(abs(int(e.p))), _log2(int(e.q))
     if e is S.GoldenRatio:
-        return _bfmss((1 + sympy.sqrt(5)) / 2, radicals)
+        return bounds((1 + sympy.sqrt(5)) / 2)
     if e.is_Add:
-        u, low = _bfmss(e.args[0], radicals)
-        for a in e.args[1:]:
-            u2, low2 = _bfmss(a, radicals)
-            u, low = max(u + low2, low + u2) + 1, low + low2
-        return u, low
+        return reduce(_of_sum, map(bounds, e.args))
     if e.is_Mul:
-        parts = [_bfmss(a, radicals) for a in e.args]
-        return sum(p[0] for p in parts), sum(p[1] for p in parts)
+        each = [*map(bounds, e.args)]
+        return sum(u for u, _ in each), sum(low for _, low in each)
     if e.is_Pow and e.exp.is_Rational and abs(e.exp.p) <= 64 and e.exp.q <= 64:
-        u, low = _bfmss(e.base, radicals)
-        k = int(e.exp.q)
-        if k > 1:
-            radicals[(sympy.Pow(e.base, sympy.Rational(1, k)),)] = k
-            u, low = ((u + (k - 1) * low) / k, low) if u >= low else (u, ((k - 1) * u + low) / k)
-        p = int(e.exp.p)
-        if p < 0:
-            u, low, p = low, u, -p
-        return u * p, low * p
-    turn = e.args[0] / S.Pi if e.args and isinstance(e, (sympy.sin, sympy.cos)) else None
-    if turn is not None and turn.is_Rational and turn.q <= 1000:
+        root = bounds(e.base)
+        if e.exp.q > 1:
+            radicals[(sympy.Pow(e.base, sympy.Rational(1, e.exp.q)),)] = int(e.exp.q)
+            root = _of_root(*root, int(e.exp.q))
+        u, low = root if e.exp > 0 else root[::-1]
+        return u * abs(int(e.exp.p)), low * abs(int(e.exp.p))
+    if isinstance(e, sympy.tan):
+        return bounds(sympy.sin(e.args[0]) / sympy.cos(e.args[0]))
+    turn = e.args[0] / S.Pi if isinstance(e, (sympy.sin, sympy.cos)) else S.Pi
+    if turn.is_Rational and turn.q <= 1000:
         order = 4 * int(turn.q)  # 2 cos and 2 sin are algebraic integers with conjugates <= 2
         radicals[_UNITY, order] = order
         return 1.0, 1.0
-    if turn is None and isinstance(e, sympy.tan):
-        return _bfmss(sympy.sin(e.args[0]) / sympy.cos(e.args[0]), radicals)
     raise Undecided("not algebraic")
+
+
+def _of_sum(a: Bounds, b: Bounds) -> Bounds:
+    """u l' + l u' and l l'."""
+    return max(a[0] + b[1], a[1] + b[0]) + 1, a[1] + b[1]
+
+
+def _of_root(u: float, low: float, k: int) -> Bounds:
+    """Of the k-th root: (u l^{k-1})^{1/k} over l, or u over (u^{k-1} l)^{1/k}."""
+    return ((u + (k - 1) * low) / k, low) if u >= low else (u, ((k - 1) * u + low) / k)
 
 
 def _log2(a: int) -> float:

@@ -33,7 +33,7 @@ PATHS, OPERATIONS, PERIOD, SHORT = 64, 10_000, 1 << 14, 512
 PROBED = 2**20
 """The distance up to which a program's own value is looked at."""
 FAR = 2**62
-SYMBOLS = {"key": "the positions", "batch": "the batch", "score": "the score"}
+SYMBOLS = {"key": "the positions", "batch": "the batch", "head": "the head", "score": "the score"}
 ROUNDING = (sympy.floor, sympy.ceiling)
 
 

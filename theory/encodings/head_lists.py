@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.notation import beginning
 from farfield.theory.answers.number import exact
 from farfield.theory.formula.reading import uncommented
@@ -54,21 +54,20 @@ def as_list(text: str) -> list[Any] | None:
     items = [part for row in rows for part in row]
     for part in items:
         _require_one_meaning(part, text)
+    both = len(rows) > 1 and max(map(len, rows)) > 1
     numeric = all(_NUMBER.fullmatch(part.replace("\N{MINUS SIGN}", "-")) for part in items)
-    if numeric and items != ["0"]:  # "[0]" is one head without a bias
-        if len(rows) == 1 or max(map(len, rows)) > 1:
-            table = [[_table_entry(part) for part in row] for row in rows]
-            return table if len(rows) > 1 else table[0]
-        if any(_table_entry(part) != 0 for part in items):
-            raise InputError(
-                f"{_shown(text)} may be a table of one head, [{', '.join(items)}], or heads with a "
-                "constant bias each, which is no bias: write commas for the table, 0 for a head "
-                "without bias"
-            )
-    elif len(rows) > 1 and max(map(len, rows)) > 1:
-        raise InputError(
-            f"{_shown(text)} has both ; and , between its heads; accepted: one of them"
-        )
+    if not numeric or items == ["0"]:  # "[0]" is one head without a bias
+        refuse(both, f"{_shown(text)} has both ; and , between its heads; accepted: one of them")
+        return repeated(items, text)
+    table = [[_table_entry(part) for part in row] for row in rows]
+    if both or len(rows) == 1:
+        return table if both else table[0]
+    refuse(
+        any(entry != 0 for row in table for entry in row),
+        f"{_shown(text)} may be a table of one head, [{', '.join(items)}], or heads with a "
+        "constant bias each, which is no bias: write commas for the table, 0 for a head "
+        "without bias",
+    )
     return repeated(items, text)
 
 

@@ -140,17 +140,7 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     >>> inspect_bias(lambda score, b, h, q, k: score + (q - k)).findings[0]
     'rises with distance: the far past outweighs the near one'
     """
-    if isinstance(f, str) and re.fullmatch(r"\S+\.py(:[\w.]+)?", f):
-        f = handed(f, heads)
-    refuse(
-        isinstance(f, str),
-        f"{str(f)[:40]!r} is text; accepted: FILE.py:NAME, a function, a module or an array; a "
-        "formula is decided by check",
-    )
-    f = built(f, heads) if isinstance(f, type) else f
-    called = callable(f) and not hasattr(f, "__array__")
-    sample = sampled(f, heads) if called else of_array(f)
-    name = getattr(f, "__name__", type(f).__name__) if called else "the array"
+    name, sample = _sampled(f, heads)
     view = _diagonals(sample)
     table = view.values[:, : view.count]
     seen = visible(table)
@@ -177,6 +167,21 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
         subject=name,
     )
     return replace(inspection, findings=tuple(_findings(inspection, sample, view)))
+
+
+def _sampled(f: object, heads: int | None) -> tuple[str, Sample]:
+    """The name of an object, or of the one that a text names, and what it gives."""
+    if isinstance(f, str) and re.fullmatch(r"\S+\.py(:[\w.]+)?", f):
+        f = handed(f, heads)
+    refuse(
+        isinstance(f, str),
+        f"{str(f)[:40]!r} is text; accepted: FILE.py:NAME, a function, a module or an array; a "
+        "formula is decided by check",
+    )
+    f = built(f, heads) if isinstance(f, type) else f
+    if not callable(f) or hasattr(f, "__array__"):
+        return "the array", of_array(f)
+    return getattr(f, "__name__", type(f).__name__), sampled(f, heads)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ program is not followed.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dis
 import functools
@@ -27,7 +28,13 @@ HELD = 20_000
 """Objects of a program that are looked at."""
 _METHODS = {name for name, x in vars(int).items() if isinstance(x, types.WrapperDescriptorType)}
 _IDENTITIES = {"is_", "is_not", "getsizeof", "__sizeof__"}
-_CAUGHT = {"TypeError", "AttributeError", "Exception", "BaseException"}
+_MATCHES = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
+_CATCHABLE = {  # errors that a symbol does not raise where a number raises none
+    name
+    for name, x in vars(builtins).items()
+    if isinstance(x, type) and issubclass(x, BaseException)
+    if not any(issubclass(error, x) for error in (TypeError, AttributeError))
+}
 _CALLED = {"__call__", "__getitem__", "__getattr__", *_METHODS} - {"__eq__", "__hash__", "__repr__"}
 _DRAWING = (random.Random, np.random.Generator, np.random.BitGenerator)
 _PLAIN = (int, float, complex, str, bytes, bytearray, type(None))
@@ -53,7 +60,10 @@ def state(f: Any) -> list[Any]:
             found.append(repr(x))
             continue
         found.append(seen.get(id(x), (-1,))[0])
-        if id(x) in seen or _is_library(x):
+        own = not _is_library(x)
+        if x is contextlib.suppress or (own and isinstance(x, type) and hasattr(x, "__exit__")):
+            raise NotTraced(f"errors may be suppressed (by {x.__name__})")
+        if id(x) in seen or not own:
             continue
         seen[id(x)] = len(seen), x  # which keeps it: no other gets its address
         if isinstance(x, types.FunctionType):
@@ -122,13 +132,22 @@ def unfollowed(code: types.CodeType) -> str:
     words = names | {c for c in code.co_consts if isinstance(c, str)}
     steps = [s for one in _codes(code) for s in dis.get_instructions(one)]
     pairs = [(a.opname, a.argval, b.opname) for a, b in itertools.pairwise(steps)]
-    matches = "suppress" in names or any(s.opname == "CHECK_EXC_MATCH" for s in steps)
-    if (matches and names & _CAUGHT) or any(a + b == "PUSH_EXC_INFOPOP_TOP" for a, _, b in pairs):
+    caught = (_caught(steps[:k]) for k, s in enumerate(steps) if s.opname in _MATCHES)
+    if "suppress" in names or not all(classes <= _CATCHABLE for classes in caught):
+        return "errors of all kinds are caught"
+    if any(a + b == "PUSH_EXC_INFOPOP_TOP" for a, _, b in pairs):
         return "errors of all kinds are caught"
     if words & _METHODS:
         return "a method of numbers"
     alone = any(b == "IS_OP" and (a, of) != ("LOAD_CONST", None) for a, of, b in pairs)
     return "the identity of a value" if alone or words & _IDENTITIES else ""
+
+
+def _caught(steps: list[dis.Instruction]) -> set[str]:
+    """The names of the classes that are on the stack after the last step, "" for others."""
+    *before, last = steps
+    loads = before[len(before) - last.argval :] if last.opname == "BUILD_TUPLE" else [last]
+    return {s.argval if s.opname == "LOAD_GLOBAL" else "" for s in loads}
 
 
 def used(code: types.CodeType) -> set[str]:

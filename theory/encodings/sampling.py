@@ -166,9 +166,12 @@ def _followed(f: Any, required: list[str], heads: int | None) -> Sample:
         raise Untraced("it takes whole rows")
     if kind == "n" and re.match(r"rel|memory", required[0]):
         return _signed(f)
+    how = _FOLLOWED[kind]
+    if "h" in kind and not heads:
+        with contextlib.suppress(Untraced):
+            return _of_formulas([_read(f, kind, None)], how)
     count = (heads or head_count(f) or 8) if "h" in kind else 1
     formulas = [_read(f, kind)]
-    how = _FOLLOWED[kind]
     for h in range(1, count):
         try:
             formulas.append(_read(f, kind, h))
@@ -176,15 +179,13 @@ def _followed(f: Any, required: list[str], heads: int | None) -> Sample:
             if heads or head_count(f) or _exists(f, kind, how, h):
                 raise
             break
-    if not heads and len(set(formulas)) == 1:
-        formulas = formulas[:1]
-    elif not heads and head_count(f) is None:
+    if "h" in kind and not heads and head_count(f) is None:
         how += f", heads 0 to {len(formulas) - 1} (heads=... asks for others)"
     return _of_formulas(formulas, how)
 
 
-def _read(f: Any, kind: str, head: int = 0) -> Expr:
-    """A formula that was followed, as the reader would have built it."""
+def _read(f: Any, kind: str, head: int | None = 0) -> Expr:
+    """A formula of a head, or of all, that was followed, as the reader would have built it."""
     formula = traced(f, kind, head)
     try:
         return as_expression(formula)

@@ -55,10 +55,10 @@ from farfield.theory.encodings.traced_values import (
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
-KEY, BATCH = sympy.symbols("key batch", integer=True, nonnegative=True)
+KEY, BATCH, HEAD = sympy.symbols("key batch head", integer=True, nonnegative=True)
 SCORE = sympy.Symbol("score", real=True)
 TRACE_S, PATIENCE = 3.0, 2
-KEYS = (0, 7, 12_345)
+KEYS, HEADS = (0, 7, 12_345), 8
 AT_SCORE = 0.375
 SINGLE = 4e-6  # tensors of integers become those of float32
 CLOSE = {"float32": SINGLE, "bfloat16": 0.0, "float16": 0.0}
@@ -87,14 +87,14 @@ class Piece:
     slot: Any
 
 
-def traced(f: Any, kind: str, head: int = 0) -> Expr:
+def traced(f: Any, kind: str, head: int | None = 0) -> Expr:
     """The formula of a program, of all distances.
 
     Args:
         f: a function, or an object that is called.
         kind: its arguments, one letter each: `n` the distance, `m` less the distance, `q` and `k`
             positions, `b` and `h` batch and head, `s` the score, to which a bias may be added.
-        head: the head, from 0.
+        head: the head, from 0; None for all heads, where their formulas are one.
 
     Raises:
         Untraced: a path has no formula here, or the program differs from its formula.
@@ -113,7 +113,7 @@ def traced(f: Any, kind: str, head: int = 0) -> Expr:
         return _formula(f, kind, head, True)
 
 
-def _formula(f: Any, kind: str, head: int, binary: bool) -> Expr:
+def _formula(f: Any, kind: str, head: int | None, binary: bool) -> Expr:
     try:
         pieces = _in_time(lambda: _explored(f, kind, head, binary))
         with contextlib.suppress(Untraced):  # what a first call makes and keeps
@@ -184,7 +184,7 @@ def _agree(domain: Domain, value: Expr, formula: Expr) -> bool:
 # -- all paths ------------------------------------------------------------------------------------
 
 
-def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
+def _explored(f: Any, kind: str, head: int | None, binary: bool) -> list[Piece]:
     waiting, pieces, splits = [Domain()], list[Piece](), Counter[int]()
     kinds = set[bool]()
     while waiting:
@@ -227,7 +227,7 @@ def _single(result: Any) -> Any:
     return result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
 
 
-def _arguments(kind: str, head: int, path: Path) -> list[Any]:
+def _arguments(kind: str, head: int | None, path: Path) -> list[Any]:
     distance: Any = Symbolic(n, path.distance(), path)
     key: Any = Symbolic(KEY, path.written(lambda: KEYS[1]), path)
     values = {
@@ -236,7 +236,7 @@ def _arguments(kind: str, head: int, path: Path) -> list[Any]:
         "k": key,
         "q": key + distance,
         "b": Symbolic(BATCH, path.written(lambda: 0), path),
-        "h": head,
+        "h": Symbolic(HEAD, path.written(lambda: 0), path) if head is None else head,
         "s": Symbolic(SCORE, path.written(lambda: AT_SCORE), path),
     }
     given = [values[letter] for letter in kind]
@@ -259,8 +259,9 @@ def _result(value: Any, kind: str, *, masks: bool) -> Symbolic:
         if any(p.has(query) for p in kept) or len(kept) == len(parts):
             raise NotTraced("the value depends on the positions")
         raise NotTraced("rows differ by a constant each")
-    if BATCH in expr.free_symbols:
-        raise NotTraced("the value depends on the batch")
+    for symbol, name in ((BATCH, "batch"), (HEAD, "head")):
+        if symbol in expr.free_symbols:
+            raise NotTraced(f"the value depends on the {name}")
     if SCORE in expr.free_symbols:
         raise NotTraced("the value depends on the score in another way than by a sum")
     return Symbolic(expr, value.slot, value.path)
@@ -336,7 +337,7 @@ class _Copies:
 # -- the program and its formula, held against each other -----------------------------------------
 
 
-def _compare(f: Any, kind: str, head: int, pieces: Sequence[Piece]) -> None:
+def _compare(f: Any, kind: str, head: int | None, pieces: Sequence[Piece]) -> None:
     """Raise Untraced where the program's value, its tape and its formula differ."""
     keys = KEYS if "k" in kind else KEYS[:1]
     ends = {x for p in pieces for x in (p.domain.low, p.path.start())}  # a high is before a low
@@ -363,7 +364,7 @@ def _compare(f: Any, kind: str, head: int, pieces: Sequence[Piece]) -> None:
 
 
 def _run_all(
-    f: Any, kind: str, head: int, at: Sequence[tuple[int, int, float]], asks: str
+    f: Any, kind: str, head: int | None, at: Sequence[tuple[int, int, float]], asks: str
 ) -> list[tuple[float, float]]:
     return [_run(f, kind, head, k, key, asks) for k, key, _ in at]
 
@@ -386,12 +387,14 @@ def _ties(formula: Expr) -> set[int]:
     }
 
 
-def _run(f: Any, kind: str, head: int, distance: int, key: int, asks: str) -> tuple[float, float]:
+def _run(
+    f: Any, kind: str, head: int | None, distance: int, key: int, asks: str
+) -> tuple[float, float]:
     """The program itself, on plain numbers, or on tensors where it takes no others; and how near
     the type of its value is. One that asks what only tensors have, and takes a number too, may do
     something else with it."""
     values: dict[str, float] = {"n": distance, "m": -distance, "q": key + distance, "k": key}
-    values |= {"b": 0, "h": head, "s": AT_SCORE}
+    values |= {"b": 0, "h": distance % HEADS if head is None else head, "s": AT_SCORE}
     given = [values[letter] for letter in kind]
     torch: Any = sys.modules.get("torch")
     ways: list[Callable[[Any], Any]] = [lambda v: v]

@@ -417,7 +417,27 @@ class Floats(Arrays):
                         else:
                             open_.append(k)
             left = open_
+        if left and (form := _from_limits(e)) != e:
+            values[left] = self.by_balls(form, distances[left], relative=relative)
         return values
+
+
+def _from_limits(e: Expr) -> Expr:
+    """The same by what its functions lack of 1, and hyperbolic sines by exponentials: no ball tells
+    `1 - tanh(n)` from 0 far out, and every ball tells `2/(1 + exp(2*n))`."""
+    for node, form in _FORMS.items():
+        e = e.replace(node, form)
+    return e
+
+
+_FORMS: dict[Any, Callable[[Expr], Expr]] = {
+    sympy.frac: lambda x: x - sympy.floor(x),
+    sympy.tanh: lambda x: 1 - 2 / (sympy.exp(2 * x) + 1),
+    sympy.coth: lambda x: 1 + 2 / (sympy.exp(2 * x) - 1),
+    sympy.erf: lambda x: 1 - sympy.erfc(x),
+    sympy.sinh: lambda x: (sympy.exp(x) - sympy.exp(-x)) / 2,
+    sympy.cosh: lambda x: (sympy.exp(x) + sympy.exp(-x)) / 2,
+}
 
 
 def _disturb(x: np.ndarray, start: int, least: float = FAINT) -> None:

@@ -182,26 +182,8 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
 def _applied(p: Reading, value: str, column: int, args: list[Expr]) -> Expr:
     """A function with the arguments in the bracket that opens here, after those given."""
     if value not in SPELLINGS and value not in _BOUNDS:
-        if base := re.fullmatch(r"(?:log)?_(\d+|[a-z])", value):
-            p.fail(column, f"a logarithm to base {base[1]} is written log(...)/log({base[1]})")
-        if len(value) == 1:
-            p.fail(column, f"{value} is no function; write a product as {value}*(...)")
-        if value in AMBIGUOUS:
-            p.fail(column, f"{value} may mean {AMBIGUOUS[value]}; write which")
-        p.fail(column, f"unknown function {value!r}{_meant(value, SPELLINGS)}")
-    p.expect("(")
-    named: dict[str, Expr] = {}
-    while not p.accept(")"):
-        if args or named:
-            p.accept(",")
-        if p.ahead(2)[1:] == ["="] and p.token[0] == "name":
-            key = p.next()[1]
-            p.expect("=")
-            named[key] = p.choice()
-        else:
-            args.append(p.choice())
-        if not p.begins(",") and not p.begins(")"):
-            p.expect(")")
+        _no_function(p, value, column)
+    named = _arguments(p, args)
     if value in _BOUNDS:
         return _clipped(p, value, column, args, named)
     if named:
@@ -216,6 +198,36 @@ def _applied(p: Reading, value: str, column: int, args: list[Expr]) -> Expr:
     if value == "log" and len(args) == 2:
         ambiguities.require_base(p, column, args)
     return p.build(column, spelling.build, *args)
+
+
+def _no_function(p: Reading, value: str, column: int) -> NoReturn:
+    """Refuse a name with a bracket behind it that is no function, with what may be meant."""
+    if base := re.fullmatch(r"(?:log)?_(\d+|[a-z])", value):
+        p.fail(column, f"a logarithm to base {base[1]} is written log(...)/log({base[1]})")
+    if len(value) == 1:
+        p.fail(column, f"{value} is no function; write a product as {value}*(...)")
+    if value in AMBIGUOUS:
+        p.fail(column, f"{value} may mean {AMBIGUOUS[value]}; write which")
+    p.fail(column, f"unknown function {value!r}{_meant(value, SPELLINGS)}")
+
+
+def _arguments(p: Reading, args: list[Expr]) -> dict[str, Expr]:
+    """Read the bracket that opens here: its values are put behind those given, `name=value` is
+    returned."""
+    named: dict[str, Expr] = {}
+    p.expect("(")
+    while not p.accept(")"):
+        if args or named:
+            p.accept(",")
+        if p.ahead(2)[1:] == ["="] and p.token[0] == "name":
+            key = p.next()[1]
+            p.expect("=")
+            named[key] = p.choice()
+        else:
+            args.append(p.choice())
+        if not p.begins(",") and not p.begins(")"):
+            p.expect(")")
+    return named
 
 
 def _clipped(p: Reading, value: str, column: int, args: list[Expr], named: dict[str, Expr]) -> Expr:
@@ -633,15 +645,7 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
         ...
     farfield.theory.answers.errors.InputError: formula '-log(1+x)' has no n, the distance; ...
     """
-    if not isinstance(text, str):
-        raise InputError(f"a formula is text, not {type(text).__name__}")
-    if len(text) > MAX_LENGTH:
-        raise InputError(f"the formula has {len(text)} characters; at most {MAX_LENGTH} are read")
-    if not text.strip():
-        raise InputError("the formula is empty; expected a bias in the distance n, as -log(1+n)")
-    if text[0] == text[-1] and text[0] in "\"'":
-        text = f" {text[1:-1]} "
-    domains = dict(domains or {})
+    text, domains = _formula_text(text), dict(domains or {})
     for name, domain in domains.items():
         parameter(name, domain)
     try:
@@ -652,18 +656,33 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
         raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
     if expr in (S.Infinity, S.NegativeInfinity) or not UNDEFINED.isdisjoint(kinds(expr)):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
-    names = sorted(s.name for s in symbols(expr) if s != n)
-    given = {s.name for s in symbols(expr)}
+    _names_fit(text, {s.name for s in symbols(expr)}, variable, domains)
+    return expr
+
+
+def _formula_text(text: object) -> str:
+    """The text of a formula, blanks in place of quotes around it."""
+    if not isinstance(text, str):
+        raise InputError(f"a formula is text, not {type(text).__name__}")
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"the formula has {len(text)} characters; at most {MAX_LENGTH} are read")
+    if not text.strip():
+        raise InputError("the formula is empty; expected a bias in the distance n, as -log(1+n)")
+    quoted = text[0] == text[-1] and text[0] in "\"'"
+    return f" {text[1:-1]} " if quoted else text
+
+
+def _names_fit(text: str, given: set[str], variable: str, domains: Mapping[str, str]) -> None:
+    """Refuse a formula of names alone without its variable, and a domain of a name that it has
+    not."""
+    names = sorted(given - {n.name})
     if names and variable not in given and not set(names) <= set(domains):
         what = f"{variable}, the distance" if variable == "n" else variable
         mean = f"did you mean {variable} for {names[0]}?"
         hint = mean if len(names) == 1 else "write n for the distance"
         raise InputError(f"formula {text[:40]!r} has no {what}; {hint}")
-    unused = sorted(set(domains) - set(names))
-    if unused:
-        has = ", ".join(names) or "none"
+    for unused in sorted(set(domains) - set(names)):
         raise InputError(
-            f"assumption about {unused[0]!r}, which formula {text[:40]!r} does not contain; "
-            f"its parameters: {has}"
+            f"assumption about {unused!r}, which formula {text[:40]!r} does not contain; "
+            f"its parameters: {', '.join(names) or 'none'}"
         )
-    return expr

@@ -51,6 +51,26 @@ def as_expression(f: object, domains: Mapping[str, str] | None = None) -> Expr:
     >>> as_expression(-sympy.log(1 + sympy.Symbol("x")))
     -log(n + 1)
     """
+    expr = _sympy_expression(f)
+    domains, distance = domains or {}, _distance(expr, f)
+    swap: dict[Basic, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
+    for s in expr.free_symbols:
+        swap[s] = n if s == distance else parameter(s.name, domains.get(s.name) or domain_of(s))
+    try:
+        expr = _as_read(expr.xreplace({k: v for k, v in swap.items() if k != v}))
+    except Refused as wrong:
+        raise InputError(f"a part of {str(f)[:40]!r} {wrong}") from None
+    for node in sympy.preorder_traversal(expr):
+        record = record_of(node.func)
+        if not isinstance(node, _BUILT) and not (record and record.names):
+            raise InputError(f"{type(node).__name__} in {str(f)[:40]!r} is not part of a formula")
+    if expr.has(S.NaN, S.ComplexInfinity, S.ImaginaryUnit):
+        raise InputError(f"formula {str(f)[:40]!r} is not real or undefined")
+    return expr
+
+
+def _sympy_expression(f: object) -> Expr:
+    """A number or an expression as one of SymPy's; InputError for all that is no formula."""
     if hasattr(f, "item") and getattr(f, "ndim", None) == 0:
         f = exact(f, "formula")
     if not isinstance(f, (sympy.Basic, int, float)) or isinstance(f, bool):
@@ -63,24 +83,6 @@ def as_expression(f: object, domains: Mapping[str, str] | None = None) -> Expr:
         raise InputError(f"{str(f)[:40]!r} is not a formula with a number at each distance")
     if any(max(abs(x.p), x.q).bit_length() > MAX_BITS for x in expr.atoms(sympy.Rational)):
         raise InputError(f"the formula has a number of more than {MAX_BITS} bits")
-    assumptions = dict(domains or {})
-    swap: dict[Basic, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
-    distance = _distance(expr, f)
-    for symbol in expr.free_symbols:
-        if symbol == distance:
-            swap[symbol] = n
-        else:
-            swap[symbol] = parameter(symbol.name, assumptions.get(symbol.name) or domain_of(symbol))
-    try:
-        expr = _as_read(expr.xreplace({k: v for k, v in swap.items() if k != v}))
-    except Refused as wrong:
-        raise InputError(f"a part of {str(f)[:40]!r} {wrong}") from None
-    for node in sympy.preorder_traversal(expr):
-        record = record_of(node.func)
-        if not isinstance(node, _BUILT) and not (record and record.names):
-            raise InputError(f"{type(node).__name__} in {str(f)[:40]!r} is not part of a formula")
-    if expr.has(S.NaN, S.ComplexInfinity, S.ImaginaryUnit):
-        raise InputError(f"formula {str(f)[:40]!r} is not real or undefined")
     return expr
 
 

@@ -23,6 +23,7 @@ from farfield.theory.functions.elementary import (
 from farfield.theory.functions.nodes import evaluated_if_small, opaque
 from farfield.theory.functions.record import Function, Refused, Spelling
 
+EXACT_TERMS = 1_000
 HALF = fmpq(1, 2)
 MAX_ORDER = 20
 MOST_FACTORS = 10_000
@@ -154,6 +155,13 @@ def _binomial_ball(a: Ball, b: Ball) -> Ball:
         return fmpq(0)
     reciprocal = to_arb(b + 1).rgamma() * to_arb(a - b + 1).rgamma()
     return finite(to_arb(a + 1).gamma() * reciprocal)
+
+
+def _harmonic_ball(x: Ball) -> Ball:
+    """Exactly where it is a sum of few terms: a root of it has a value where it is 0."""
+    if isinstance(x, fmpq) and x.q == 1 and 0 <= x <= EXACT_TERMS:
+        return fmpq.harmonic(int(x))
+    return finite(to_arb(x + 1).digamma()) + arb.const_euler()
 
 
 def _factorial_residue(x: int, modulus: int) -> int:
@@ -346,7 +354,7 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.harmonic, large_opaque=True),
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
-        ball=lambda x: finite(to_arb(x + 1).digamma()) + arb.const_euler(),
+        ball=_harmonic_ball,
         expansion=_expand_harmonic,
         array=lambda xp, x: xp.special("digamma")(x + 1) + float(S.EulerGamma),
     ),

@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -118,6 +118,10 @@ def _grouped(name: str) -> Repair | None:
     return repair if repair.group and repair.name == name else None
 
 
+Part: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, slice]
+"""Queries, the keys and values that they meet, a bias, and the places of these keys."""
+
+
 class _Applied:
     """What the attention of a model does under a change."""
 
@@ -161,40 +165,47 @@ class _Applied:
             if mask is not None and mask.dtype == torch.bool:
                 seen = mask[:, :, rows]
                 parts = [
-                    (q, k, v, bias.masked_fill(~seen[..., keys], -math.inf))
-                    for q, k, v, bias, keys in parts
+                    (a, b, c, bias.masked_fill(~seen[..., keys], -math.inf), keys)
+                    for a, b, c, bias, keys in parts
                 ]
             mixed.append(joined([part[:4] for part in parts], s_aux))
         return torch.cat(mixed, 2).transpose(1, 2), None
 
-    def _parts(self, q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor) -> list[Any]:
-        """Queries with the keys that they meet at one kind of positions, and which these are."""
-        repair, last = self.repair, int(i[-1]) + 1
-        every = slice(0, last)
+    def _parts(self, q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor) -> list[Part]:
+        """What queries at `i` meet of keys and values at `j`: a part for each kind of positions."""
+        last, repair = int(i[-1]) + 1, self.repair
         if repair.group is not None:
-            size, width = repair.group
-            low, beyond = max(0, int(i[0]) - width + 1), max(0, last - width)
-            far_q = self._moved(q, i // size + width - width // size - i)
-            near, far = slice(low, last), slice(0, beyond)
-            each: list[Any] = [(q, k[:, :, near], near, 0, width)]
-            if beyond:
-                far_k = self._moved(k[:, :, far], j[far] // size - j[far])
-                each.append((far_q, far_k, far, width, math.inf))
-            return [(a, b, v[:, :, at], _seen(i, j[at], x, y), at) for a, b, at, x, y in each]
-        if repair.window is None:
-            return [(q, k[:, :, every], v[:, :, every], self._bias(i, j[every]), every)]
-        low, width = max(0, int(i[0]) - repair.window + 1), repair.window
-        near, first = slice(low, last), slice(0, min(repair.sinks, last))
+            return self._in_groups(q, k, v, i, j[:last], *repair.group)
+        if repair.window is not None:
+            return self._in_window(q, k, v, i, j[:last], repair.window)
+        every = slice(0, last)
+        return [(q, k[:, :, every], v[:, :, every], self._bias(i, j[every]), every)]
+
+    def _in_groups(
+        self, q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, size: int, width: int
+    ) -> list[Part]:
+        """Keys nearer than the width at their own positions, those beyond at those of groups."""
+        near, far = slice(max(0, int(i[0]) - width + 1), len(j)), slice(0, max(0, len(j) - width))
+        parts = [(q, k[:, :, near], v[:, :, near], _seen(i, j[near], 0, width), near)]
+        if far.stop:
+            moved = self._moved(q, i // size + width - width // size - i)
+            keys = self._moved(k[:, :, far], j[far] // size - j[far])
+            parts.append((moved, keys, v[:, :, far], _seen(i, j[far], width, math.inf), far))
+        return parts
+
+    def _in_window(
+        self, q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, width: int
+    ) -> list[Part]:
+        """Keys of the window, and first keys that it does not hold."""
+        near, sinks = slice(max(0, int(i[0]) - width + 1), len(j)), self.repair.sinks
         bias = self._bias(i, j[near]).masked_fill(i[:, None] - j[near] >= width, -math.inf)
         parts = [(q, k[:, :, near], v[:, :, near], bias, near)]
-        if repair.sinks:  # those that the window holds are among its keys
-            moved = (
-                self._moved(q, (i.clamp(max=width + repair.sinks - 1) - i))
-                if repair.in_cache
-                else q
-            )
-            away = _seen(i, j[first], width, math.inf)
-            parts.append((moved, k[:, :, first], v[:, :, first], away, first))
+        if sinks:
+            first = slice(0, min(sinks, len(j)))
+            if self.repair.in_cache:
+                q = self._moved(q, i.clamp(max=width + sinks - 1) - i)
+            beyond = _seen(i, j[first], width, math.inf)
+            parts.append((q, k[:, :, first], v[:, :, first], beyond, first))
         return parts
 
     def _bias(self, i: Tensor, j: Tensor) -> Tensor:

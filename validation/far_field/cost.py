@@ -6,6 +6,7 @@ Seconds follow from the speed of one short row. Rows that do not fit into memory
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -19,6 +20,22 @@ from farfield.validation.models.speed import Work
 
 ROWS = 8
 """Long rows, whose time a search takes where nothing else is asked."""
+
+
+class Search(NamedTuple):
+    """Seconds of a search: of a row under a change, of one under the base, of a row's further ends,
+    and of what is read before the first round."""
+
+    row: float
+    base: float
+    end: float = 0.0
+    before: float = 0.0
+
+    def of(self, rows: int, first: int, rounds: int) -> float:
+        """Of some rows, where the first round reads so many changes beside the base, and each
+        later one reads one."""
+        each = (self.row + self.end) * (first + rounds - 1) + (self.base + self.end) * rounds
+        return self.before + each * rows / rounds - self.end * (first + 1)  # the first has one end
 
 
 def real(work: Work, repair: Repair, to: int) -> float:

@@ -254,27 +254,16 @@ def foresee(
     ratios = tuple(
         ratio_of(n, n / subject.length, *(result[n] for result in results)) for n in lengths
     )
-    last = ratios[-1]
-    known = last.log_ratio is not None
-    if abs(last.check - last.third) > ORDER:
-        why = (
-            f"one stage says {last.check:.3f} and far keys in order say {last.third:.3f}: their "
-            "order matters, and doubling leaves it out"
-        )
-    else:
-        why = (
-            f"doubling says {last.main:.3f} and one stage {last.check:.3f}, further apart than "
-            "the interval of {:.3f} to {:.3f}".format(*last.interval)
-        )
+    reason = _disagreement(ratios[-1])
     main, check = (staged(subject, [far], sampling)[1] for sampling in looks[:2])
     return Foresight(
-        status=Status.ENCLOSED if known else Status.UNKNOWN,
-        label=Label.FORECAST if known else None,
-        reason=None if known else Reason(Code.SETTINGS_DISAGREE, why),
+        status=Status.UNKNOWN if reason else Status.ENCLOSED,
+        label=None if reason else Label.FORECAST,
+        reason=reason,
         subject=subject.outline.name,
         to=far,
         length=subject.length,
-        log_ratio=last.log_ratio,
+        log_ratio=ratios[-1].log_ratio,
         ratios=ratios,
         pairs=(main, check, far * (far + 1) // 2),
         positions=gaps,
@@ -283,3 +272,19 @@ def foresee(
         source=subject.source,
         guess=subject.guess,
     )
+
+
+def _disagreement(last: Ratio) -> Reason | None:
+    """Why the looks give no forecast at a length; None where they agree."""
+    if last.log_ratio is not None:
+        return None
+    why = (
+        f"doubling says {last.main:.3f} and one stage {last.check:.3f}, further apart than "
+        "the interval of {:.3f} to {:.3f}".format(*last.interval)
+    )
+    if abs(last.check - last.third) > ORDER:
+        why = (
+            f"one stage says {last.check:.3f} and far keys in order say {last.third:.3f}: their "
+            "order matters, and doubling leaves it out"
+        )
+    return Reason(Code.SETTINGS_DISAGREE, why)

@@ -73,15 +73,37 @@ def reading_plan(
     Raises:
         InputError: real rows that the text or the memory has no room for.
     """
-    real, how = cost.real(work, Repair(), to), subject.settings
-    foreseen = cost.foreseen(work, subject.length, how.rows, how.check.samples)
+    row, how, real = subject.length, subject.settings, cost.real(work, Repair(), to)
+    foreseen = cost.foreseen(work, row, how.rows, how.check.samples)
     if quick:
-        foreseen = cost.probed(work, subject.length)
+        foreseen = cost.probed(work, row)
+    if measure is None and (quick or (foreseen < real and minutes is None)):
+        measure = False
+    rows, first, seconds = len(subject.groups), FEW, cost.Search(_MORE * foreseen, foreseen)
+    if measured := _reads_whole(subject, to, work, measure):
+        cut, end = Repair(cut=subject.outline.trained), cost.further(work, row, to)
+        before = probes * work.of(row, row**2 / 2)
+        seconds = cost.Search(_MORE * real, cost.real(work, cut, to), (ENDS - 1) * end, before)
+    time = cost.ROWS * real if minutes is None else 60 * minutes
+    if measured and subject.turns():
+        plans = itertools.product((12, 9, 6, 3), range(WIDE, FEW - 1, -1))
+        fitting = ((n, few) for n, few in plans if seconds.of(n, few, ROUNDS) <= time)
+        rows, first = next(fitting, (ROUNDS, FEW))
+    way = Way.REAL if measured else Way.PROBE if quick else Way.FAR
+    costs = f"a real row takes about {lasting(real)} and its forecast {lasting(foreseen)}"
+    lasts = lasting(seconds.of(rows, first, ROUNDS))
+    told = f"about {lasts}: {rows} rows, as {way.value}, since {costs}"
+    return ReadingPlan(way, rows, first, (real, foreseen), told)
+
+
+def _reads_whole(subject: ModelOnText, to: int, work: Work, measure: bool | None) -> bool:
+    """Whether real rows are read: as asked, or where text and memory have room for them.
+
+    Raises:
+        InputError: they are asked for, and there is no room.
+    """
     free, text = available(), len(subject.text) > to
     fits = free is None or work.memory(to) < free
-    time = cost.ROWS * real if minutes is None else 60 * minutes
-    if measure is None:
-        measure = not quick and text and fits and (real <= foreseen or minutes is not None)
     refuse(
         measure and not text,
         f"{subject.source} has {len(subject.text)} tokens, a real row takes {to + 1}; accepted: a "
@@ -92,23 +114,7 @@ def reading_plan(
         f"a real row of {to} tokens takes about {work.memory(to) >> 20:,} MiB beside the weights, "
         f"{(free or 0) >> 20:,} MiB are free; accepted: a shorter row, or no --measure",
     )
-    way = Way.REAL if measure else Way.PROBE if quick else Way.FAR
-    one, rows, first = real if measure else foreseen, len(subject.groups), FEW
-    base = cost.real(work, Repair(cut=subject.outline.trained), to) if measure else one
-    ends = (ENDS - 1) * cost.further(work, subject.length, to) if measure else 0.0
-    before = probes * work.of(subject.length, subject.length**2 / 2) if measure else 0.0
-
-    def lasts(rows: int, first: int) -> float:
-        each = (_MORE * one + ends) * (first + ROUNDS - 1) + (base + ends) * ROUNDS
-        return before + each * rows / ROUNDS - ends * (first + 1)  # the first row has one end
-
-    if measure and subject.turns():
-        plans = itertools.product((12, 9, 6, 3), range(WIDE, FEW - 1, -1))
-        fitting = ((n, few) for n, few in plans if lasts(n, few) <= time)
-        rows, first = next(fitting, (ROUNDS, FEW))
-    costs = f"a real row takes about {lasting(real)} and its forecast {lasting(foreseen)}"
-    told = f"about {lasting(lasts(rows, first))}: {rows} rows, as {way.value}, since {costs}"
-    return ReadingPlan(way, rows, first, (real, foreseen), told)
+    return bool(text and fits) if measure is None else measure
 
 
 @dataclass

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.validation.models.content_bias import Content
+from farfield.validation.harness.measure import led
 from farfield.validation.models.joined_attention import joined
 from farfield.validation.models.network import Keep, Network, nats, sides, whole
 
@@ -122,19 +122,10 @@ class Stages:
         self.places = (len(tokens) - 1) * self.row
         self.draws = torch.Generator().manual_seed(sampling.seed)
         self.pools: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = {}
-        self.begun = begun
-
-    @property
-    def first(self) -> list[tuple[Tensor, Tensor]]:
-        """Keys and values of the first row, by layer."""
-        self.plain()
-        assert self.begun is not None
-        return self.begun.first
+        self.begun: Begun = begun or begin(network, tokens, last, bos)
 
     def plain(self) -> Tensor:
         """Loss of the last targets of each row by itself, (rows, last)."""
-        if self.begun is None:
-            self.begun = begin(self.network, self.tokens, self.last, self.bos)
         return self.begun.losses
 
     @torch.no_grad()
@@ -145,7 +136,7 @@ class Stages:
         spans = [(r, ends[r - 1], ends[r]) for r in range(1, s)]
         spans.append((s, begin, end - row * (1 + before)))
         cells = [self._cell(r, torch.arange(a, b)) for r, a, b in spans if a < b]
-        chosen, i, first = self._choice(), torch.arange(end - row, end), self.first
+        chosen, i, first = self._choice(), torch.arange(end - row, end), self.begun.first
         self.pools[s] = []
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -189,7 +180,7 @@ class Stages:
         spans = zip([0, *ends[1:-1]], ends[1:], strict=True) if len(self.pools) else ()
         places = [a + free[a:b].nonzero()[:, 0] for a, b in spans]
         cells = [self._cell(s, at) for s, at in enumerate(places, 1) if len(at)]
-        first = self.first if led else []
+        first = self.begun.first if led else []
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             parts = [Keys(k, v, positions, NOTHING)]
@@ -203,32 +194,33 @@ class Stages:
     def _mix(self, layer: int, q: Tensor, i: Tensor, parts: Sequence[Keys]) -> Tensor:
         """One softmax over all parts, and its mean of the values; some queries of one row at a
         time, so that memory is bounded."""
-        network, sink = self.network, self.network.sink(layer)
-        last, i = int(i[-1]), i.to(q.device)
+        network, last, i = self.network, int(i[-1]), i.to(q.device)
         parts = [Keys(p.k, p.v, p.positions.to(q.device), p.more.to(q.device)) for p in parts]
-        asked = [(side, side.query(layer, q, i)) for side in sides(network)]
-        turned = [[s.key(layer, p.k, p.positions, last) for p in parts] for s, _ in asked]
-        content, cap, mixed = network.content(layer), network.cap(layer), list[Tensor]()
-        few = max(1, LOGITS // sum(len(p.positions) for p in parts))
+        j = torch.cat([p.positions for p in parts])
+        content, sink, cap = network.content(layer), network.sink(layer), network.cap(layer)
+        each = [
+            (
+                side,
+                side.query(layer, q, i),
+                [side.key(layer, p.k, p.positions, last) for p in parts],
+            )
+            for side in sides(network)
+        ]
+        few, mixed = max(1, LOGITS // len(j)), list[Tensor]()
         for at in (slice(a, a + few) for a in range(0, len(i), few)):
-            biases = [
-                torch.cat([side.bias(layer, i[at], p.positions) for p in parts], -1)
-                for side, _ in asked
-            ]
-            each = list[Tensor]()
+            biases, rows = [side.bias(layer, i[at], j) for side, _, _ in each], list[Tensor]()
             for r in range(len(q)):
-                v = torch.cat([of_row(p.v, r) for p in parts], 2)
-                more = [of_row(p.more, r).expand(1, 1, 1, len(p.positions)) for p in parts]
-                if content is not None:
-                    read = _read(content, q[r : r + 1, :, at], i[at], parts, r)
-                    more = [x + y for x, y in zip(more, read, strict=True)]
-                added = torch.cat(more, -1)
+                v, more = _of_row([p.v for p in parts], r), _added(parts, r)
+                added = more
+                if content is not None:  # keys count by the positions that they represent
+                    near, asked = _of_row([p.k for p in parts], r), q[r : r + 1, :, at]
+                    added = more + content.between(asked, near, i[at], j, more.flatten().exp())
                 met = [
-                    (x[r : r + 1, :, at], torch.cat([of_row(k, r) for k in keys], 2), v, b + added)
-                    for (_, x), keys, b in zip(asked, turned, biases, strict=True)
+                    (queries[r : r + 1, :, at], _of_row(keys, r), v, bias + added)
+                    for (_, queries, keys), bias in zip(each, biases, strict=True)
                 ]
-                each.append(joined(met, sink, cap))
-            mixed.append(torch.cat(each))
+                rows.append(joined(met, sink, cap))
+            mixed.append(torch.cat(rows))
         return torch.cat(mixed, 2)
 
     def _cell(self, stage: int, places: Tensor) -> Cell:
@@ -258,20 +250,16 @@ class Stages:
         return Keys(k, v, cell.positions, share.where(alien, -math.inf)[:, None, None])
 
 
-def _read(
-    content: Content, q: Tensor, i: Tensor, parts: Sequence[Keys], r: int
-) -> tuple[Tensor, ...]:
-    """What a row reads between its queries and the keys of each part."""
-    sizes = [len(p.positions) for p in parts]
-    k = torch.cat([of_row(p.k, r) for p in parts], 2)
-    more = [of_row(p.more, r).flatten().expand(n) for p, n in zip(parts, sizes, strict=True)]
-    places, weight = torch.cat([p.positions for p in parts]), torch.cat(more).exp()
-    return content.between(q, k, i, places, weight).split(sizes, -1)
+def _of_row(parts: Sequence[Tensor], r: int) -> Tensor:
+    """What belongs to a row, of tensors of one a row or of one for all, (1, heads, keys, size)."""
+    return torch.cat([x[r : r + 1] if len(x) > 1 else x for x in parts], 2)
 
 
-def of_row(x: Tensor, r: int) -> Tensor:
-    """What belongs to a row, of a tensor of one a row or of one for all."""
-    return x[r : r + 1] if len(x) > 1 else x
+def _added(parts: Sequence[Keys], r: int) -> Tensor:
+    """What is added to the logits of the keys of a row, (1, 1, 1, keys)."""
+    each = (p.more[r : r + 1] if len(p.more) > 1 else p.more for p in parts)
+    sizes = (len(p.positions) for p in parts)
+    return torch.cat([x.expand(1, 1, 1, n) for x, n in zip(each, sizes, strict=True)], -1)
 
 
 @torch.no_grad()
@@ -283,9 +271,7 @@ def begin(network: Network, tokens: Tensor, last: int, bos: int | None = None) -
         first.append((k[:1], v[:1]))
         return whole(network, layer, q, k, v, positions)
 
-    if bos is not None:
-        tokens = torch.cat([torch.full_like(tokens[:, :1], bos), tokens[:, 1:]], 1)
-    scores = network.scores(tokens[:, :-1], positions, last, attend)
+    scores = network.scores(led(tokens, bos)[:, :-1], positions, last, attend)
     return Begun(nats(scores, tokens), first)
 
 

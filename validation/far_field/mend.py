@@ -14,7 +14,7 @@ says that it helps, and another change where the same test says that it helps mo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -209,36 +209,38 @@ def _signed(difference: tuple[float, float | None] | None) -> str:
 
 def _columns(found: Mending, cut: Mended | None) -> dict[str, list[str]]:
     """The columns of the table that are not empty."""
-    rows, near = found.rows, bands(found.trained, found.to)
+    each = [_cells(row, cut, found) for row in found.rows]
+    columns = {head: [cells[head] for cells in each] for head in each[0]}
+    return {head: column for head, column in columns.items() if any(column)}
 
-    def against(row: Mended) -> str:
-        if cut is None or row is cut or len(row.needles) == 0:
-            return ""
-        two = paired(row, cut)
-        band = lost(*same(row, cut), found.trained, found.to)
-        return f"{two.first}, {two.second} (p {two.p:.2g}{', loses near' if band else ''})"
 
-    def recalled_in(row: Mended, band: Any) -> str:
-        right = share(band.of(row.needles))
-        return f"{right.right}/{right.asked} ({right.low:.2f} to {right.high:.2f})" if right else ""
-
-    columns = {
-        "change": [row.repair for row in rows],
-        "forecast": ["" if row.log_ratio is None else f"{row.log_ratio:.3f}" for row in rows],
-        "measured": ["" if row.measured is None else f"{row.measured[0]:.3f}" for row in rows],
-        "loss": [_signed(row.difference) for row in rows],
-        f"at {found.length}": ["" if row.short is None else f"{row.short:.3f}" for row in rows],
-        f"at {found.trained}": [
-            "" if row.trained is None else f"{row.trained:+.3f}" for row in rows
-        ],
-        "keys": [str(row.keys) for row in rows],
-        "MiB": [f"{row.mib:.3g}" for row in rows],
-        "rows": [str(row.rows or "") for row in rows],
+def _cells(row: Mended, cut: Mended | None, found: Mending) -> dict[str, str]:
+    """The cells of a change by their column, beside the cut text."""
+    cells = {
+        "change": row.repair,
+        "forecast": _number(row.log_ratio),
+        "measured": _number(row.measured and row.measured[0]),
+        "loss": _signed(row.difference),
+        f"at {found.length}": _number(row.short),
+        f"at {found.trained}": _number(row.trained, "+.3f"),
+        "keys": str(row.keys),
+        "MiB": f"{row.mib:.3g}",
+        "rows": str(row.rows or ""),
     }
-    for band in near:
-        columns[f"recall to {band.high}"] = [recalled_in(row, band) for row in rows]
-    columns["it alone, cut alone"] = [against(row) for row in rows]
-    return {head: cells for head, cells in columns.items() if any(cells)}
+    for band in bands(found.trained, found.to):
+        right = share(band.of(row.needles))
+        cells[f"recall to {band.high}"] = (
+            f"{right.right}/{right.asked} ({right.low:.2f} to {right.high:.2f})" if right else ""
+        )
+    against = ""
+    if cut is not None and row is not cut and row.needles:
+        two, near = paired(row, cut), lost(*same(row, cut), found.trained, found.to)
+        against = f"{two.first}, {two.second} (p {two.p:.2g}{', loses near' if near else ''})"
+    return cells | {"it alone, cut alone": against}
+
+
+def _number(x: float | None, form: str = ".3f") -> str:
+    return "" if x is None else f"{x:{form}}"
 
 
 def mend(
@@ -310,17 +312,24 @@ def mend(
     readings = RowReadings(subject, far, plan.way, Book(kept), tuple(told))
     search = Halving(readings, plan, progress)
     search.halve(asked)
+    return _mending(search, asked, most)
+
+
+def _mending(search: Halving, asked: Sequence[Repair], most: int) -> Mending:
+    """The answer of a search that is done, whose best change keeps at most so many keys."""
+    readings, plan, subject = search.readings, search.plan, search.readings.subject
     rows = {repair: search.line(repair) for repair in asked}
     best, advice = _advised(rows, search, most)
     ranked = [row for r, row in rows.items() if r != best]
     ranked.sort(key=lambda row: rank(row, bool(search.base.cut)))
     other = search.left[0] if advice is Advice.TRADE else None
-    pasted = () if best == Repair() else _pasted(subject, other or best, far)
+    config = getattr(subject.live, "config", None)
+    pasted = config is not None and subject.turns() and best != Repair()
     return Mending(
         status=Status.ENCLOSED,
         label=Label.MEASURED if plan.way is Way.REAL else Label.FORECAST,
         subject=subject.outline.name,
-        to=far,
+        to=readings.to,
         length=subject.length,
         trained=readings.trained,
         log_ratio=rows[best].loss or 0.0,
@@ -333,18 +342,12 @@ def mend(
         window=best.window,
         alternative=other.name if other else "",
         rival=search.rival(),
-        pastes=pasted,
+        pastes=pastes(other or best, config, readings.to) if pasted else (),
         way=plan.way.value,
         seconds=plan.seconds,
         source=subject.source,
         guess=subject.guess,
     )
-
-
-def _pasted(subject: ModelOnText, best: Repair, to: int) -> tuple[Paste, ...]:
-    """What libraries take for the best change."""
-    config = getattr(subject.live, "config", None)
-    return () if config is None or not subject.turns() else pastes(best, config, to)
 
 
 def _changes(subject: ModelOnText, to: int) -> list[Repair]:

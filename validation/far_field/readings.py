@@ -35,6 +35,7 @@ from farfield.validation.far_field.recall import (
     roomy,
 )
 from farfield.validation.far_field.rotary import applied
+from farfield.validation.harness.measure import led
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.repairs import Repair, Repaired
@@ -79,7 +80,7 @@ class RowReadings:
     to: int
     way: Way
     book: Book
-    told: tuple[Told, ...] = ()
+    told: tuple[Told[str], ...] = ()
     rows: dict[int, NeedleRow] = field(default_factory=dict)
     plain: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
@@ -112,19 +113,18 @@ class RowReadings:
         groups = len(self.subject.groups) if self.way is Way.PROBE else 1
         length = self.subject.length if repair.window else repair.cut or self.to
 
-        def made() -> list[float]:
-            return self._over_plain(repair, groups, length, self.subject.length).ravel().tolist()
-
-        flat = self.book.of(f"gap probe, {groups} rows: {repair.name}", made)
+        flat = self.book.of(
+            f"gap probe, {groups} rows: {repair.name}",
+            lambda: self._over_plain(repair, groups, length, self.subject.length).ravel().tolist(),
+        )
         return np.reshape(flat, (groups, -1))
 
     def within(self, repair: Repair, length: int) -> float:
         """The log ratio to the unchanged model at a length within the training length."""
-
-        def made() -> list[float]:
-            return [float(self._over_plain(repair, 1, length, length).mean())]
-
-        return self.book.of(f"at {length}: {repair.name}", made)[0]
+        return self.book.of(
+            f"at {length}: {repair.name}",
+            lambda: [float(self._over_plain(repair, 1, length, length).mean())],
+        )[0]
 
     def _needles(self, row: int) -> NeedleRow:
         """A row of the text with needles."""
@@ -163,22 +163,17 @@ class RowReadings:
         last = min(TARGETS, self.subject.length // 2)
 
         def read(tokens: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
-            return scores_at(network, self._led(tokens), positions, keep)
+            return scores_at(network, led(tokens, self.subject.bos), positions, keep)
 
         nats, scores = recalled(needles, read, repair.cut, whole=True, last=last)
         short = needles.tokens[needles.asks - self.subject.length - 1 : needles.asks][None]
         own = self.book.of(
             f"short row {row}",
-            lambda: [float(losses(self.subject.network, self._led(short), last).mean())],
+            lambda: [
+                float(losses(self.subject.network, led(short, self.subject.bos), last).mean())
+            ],
         )
         return float(nats.mean()) - own[0], scores
-
-    def _led(self, tokens: Tensor) -> Tensor:
-        """Rows with the token that a text begins with."""
-        bos = self.subject.bos
-        if bos is None:
-            return tokens
-        return torch.cat([torch.full_like(tokens[:, :1], bos), tokens[:, 1:]], 1)
 
     def _near(self, repair: Repair, network: Repaired, row: int) -> tuple[float, list[NeedleScore]]:
         """A row by the gap probe."""

@@ -20,7 +20,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -109,8 +109,11 @@ MOST = 24
 """Needles in a row of which some blocks are read; a row that is read whole holds twice as many."""
 
 
-class Told(NamedTuple):
-    """A needle as text.
+T = TypeVar("T", str, Sequence[int])
+
+
+class Told(NamedTuple, Generic[T]):
+    """A needle as text, or in tokens.
 
     Fields:
         kind: its form.
@@ -121,9 +124,9 @@ class Told(NamedTuple):
     """
 
     kind: str
-    context: str
-    question: str
-    answer: str
+    context: T
+    question: T
+    answer: T
     chance: float
 
 
@@ -274,7 +277,7 @@ def needle_row(
     distances: Sequence[int],
     seed: int = 0,
     block: int = BLOCK,
-    told: Sequence[Told] = (),
+    told: Sequence[Told[str]] = (),
     ends: int = 1,
     part: int | None = None,
 ) -> NeedleRow:
@@ -295,24 +298,15 @@ def needle_row(
     Raises:
         InputError: more needles than the end can ask for; distances that overlap.
     """
-    steps, part = sorted([*distances, length]), part or part_of(block)
-    apart = min((b - a for a, b in itertools.pairwise(steps)), default=0)
-    refuse(
-        not distances or steps[0] < block or apart < part,
-        f"needles stand at least {block} tokens before the end, and {part} tokens apart",
-    )
-    draw, count = random.Random(seed), len(distances)
+    draw, part = random.Random(seed), part or part_of(block)
+    _require_apart(distances, length, block, part)
+    asked = _questions(encode, text, distances, seed, told, draw)
     start, stop = (encode("\n\nQuestions and answers.\n"), encode("\n")) if encode else ((), ())
-    if encode:
-        chosen = draw.sample(told, count) if told else drawn(count, seed)
-        asked = [_encoded(encode, needle) for needle in chosen]
-    else:
-        asked = _random(text, distances, seed)
-    order = draw.sample(range(count), count)  # questions come in an order of their own
+    order = draw.sample(range(len(asked)), len(asked))  # questions come in an order of their own
     groups = [order[k::ends] for k in range(ends)]
-    sizes = [sum(map(_asks, (asked[k] for k in some))) + len(some) * len(stop) for some in groups]
-    size = len(start) + max(sizes)
-    longest = max(len(needle.context) for needle in asked)
+    questions = [len(needle.question) + len(needle.answer) + len(stop) for needle in asked]
+    sizes = [len(start) + sum(questions[k] for k in some) for some in groups]
+    size, longest = max(sizes), max(len(needle.context) for needle in asked)
     refuse(
         size > block or longest > 3 * part // 4,
         f"{len(groups[0])} questions take {size} tokens and a needle {longest}; accepted: "
@@ -321,12 +315,12 @@ def needle_row(
     known = text.repeat(-(-length // len(text)))[:length].tolist()
     tokens, needles = known[: length - size], list[Needle]()
     for some, used in zip(groups, sizes, strict=True):
-        tokens += [*known[length - size : length - used - len(start)], *start]
-        for k in some:
-            at, needle = len(tokens) + len(asked[k].question), asked[k]
+        tokens += [*known[length - size : length - used], *start]
+        for needle, distance in ((asked[k], distances[k]) for k in some):
+            begin = len(tokens) + len(needle.question)
+            answer = range(begin, begin + len(needle.answer))
             tokens += [*needle.question, *needle.answer, *stop]
-            end = at + len(needle.answer)
-            needles.append(Needle(needle.kind, distances[k], range(at, end), needle.chance))
+            needles.append(Needle(needle.kind, distance, answer, needle.chance))
     for distance, needle in zip(distances, asked, strict=True):
         begin = length - distance
         tokens[begin : begin + len(needle.context)] = needle.context
@@ -334,23 +328,23 @@ def needle_row(
     return NeedleRow(torch.tensor([*tokens, 0]), tuple(needles), block, length, size, seed)
 
 
-class _Encoded(NamedTuple):
-    """A needle in tokens."""
+def _require_apart(distances: Sequence[int], length: int, block: int, part: int) -> None:
+    """Raise InputError unless needles keep off the end, the begin and each other."""
+    steps = sorted([*distances, length])
+    apart = min((b - a for a, b in itertools.pairwise(steps)), default=0)
+    refuse(
+        not distances or steps[0] < block or apart < part,
+        f"needles stand at least {block} tokens before the end, and {part} tokens apart",
+    )
 
-    kind: str
-    context: Sequence[int]
-    question: Sequence[int]
-    answer: Sequence[int]
-    chance: float
 
-
-def drawn(count: int, seed: int) -> list[Told]:
+def drawn(count: int, seed: int) -> list[Told[str]]:
     """Needles of `KINDS` in turns, no name twice in a kind.
 
     >>> drawn(2, 0)[0].context.startswith(drawn(2, 0)[0].question)
     True
     """
-    draw, kinds, each = random.Random(seed), [*KINDS], list[Told]()
+    draw, kinds, each = random.Random(seed), [*KINDS], list[Told[str]]()
     names = {kind: draw.sample(_NAMES, len(_NAMES)) for kind in kinds}
     for k in range(count):
         kind = kinds[(k + seed) % len(kinds)]
@@ -363,7 +357,7 @@ def drawn(count: int, seed: int) -> list[Told]:
     return draw.sample(each, count)
 
 
-def needles_of(file: str | os.PathLike[str], encode: Encode | None) -> list[Told]:
+def needles_of(file: str | os.PathLike[str], encode: Encode | None) -> list[Told[str]]:
     """Needles of a file: a JSON object a line, with the texts `context`, `question`, `answer`.
 
     Args:
@@ -410,27 +404,30 @@ def needles_of(file: str | os.PathLike[str], encode: Encode | None) -> list[Told
     ]
 
 
-def _encoded(encode: Encode, told: Told) -> _Encoded:
+def _encoded(encode: Encode, told: Told[str]) -> Told[Sequence[int]]:
     context = encode("\n" + told.context + "\n")
-    return _Encoded(
-        told.kind, context, encode(told.question), encode(f" {told.answer}"), told.chance
-    )
+    return Told(told.kind, context, encode(told.question), encode(f" {told.answer}"), told.chance)
 
 
-def _asks(needle: _Encoded) -> int:
-    """Tokens of a question and its answer."""
-    return len(needle.question) + len(needle.answer)
-
-
-def _random(text: Tensor, distances: Sequence[int], seed: int) -> list[_Encoded]:
-    """Sequences of tokens of the text."""
+def _questions(
+    encode: Encode | None,
+    text: Tensor,
+    distances: Sequence[int],
+    seed: int,
+    told: Sequence[Told[str]],
+    draw: random.Random,
+) -> list[Told[Sequence[int]]]:
+    """The needles of a row, as `needle_row` is asked for them: in words, or sequences of tokens of
+    the text."""
+    if encode is not None:
+        chosen = draw.sample(told, len(distances)) if told else drawn(len(distances), seed)
+        return [_encoded(encode, needle) for needle in chosen]
     draws = torch.Generator().manual_seed(seed)
     shape = (len(distances), 2 * _SEQUENCE)
     each = text[torch.randint(len(text), shape, generator=draws)].tolist()
     chance = -_SEQUENCE * math.log(len(text.unique()))
     return [
-        _Encoded("sequence", tokens, tokens[:_SEQUENCE], tokens[_SEQUENCE:], chance)
-        for tokens in each
+        Told("sequence", tokens, tokens[:_SEQUENCE], tokens[_SEQUENCE:], chance) for tokens in each
     ]
 
 

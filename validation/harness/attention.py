@@ -481,14 +481,14 @@ def block_mask(
         torch.tensor(each or [length]).clamp(max=most or length).expand(heads)[:, None, None]
         for each, most in ((reach, mask.reach), (widths, mask.window))
     )
-    first = torch.arange(0, length, block)
+    first = torch.arange(0, length, block)  # token of each block
     last = (first + block).clamp(max=length) - 1
-    least, most = first[:, None] - last, last[:, None] - first  # distances of a block
-    seen = (least < far) & ((least < near) | (first < mask.sinks))
-    needed = seen & (most >= 0) & (last // half >= first[:, None] // half - 1)
-    whole = (
-        (least >= 0) & (most < far) & (most < near) & (first // half >= last[:, None] // half - 1)
-    )
+    least, most = first[:, None] - last, last[:, None] - first  # distances of pairs of blocks
+    some_near = (least < near) | (first < mask.sinks)
+    some_in_halves = last // half >= first[:, None] // half - 1
+    all_in_halves = first // half >= last[:, None] // half - 1
+    needed = (most >= 0) & (least < far) & some_near & some_in_halves
+    whole = (least >= 0) & (most < far) & (most < near) & all_in_halves
     far, near = far.flatten().to(device), near.flatten().to(device)
 
     def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:

@@ -272,24 +272,26 @@ class InductionRows:
         fresh = self._distinct(random, rows, length + 1)
         tokens = np.empty((rows, length + 2), dtype=np.int64)
         asked = np.zeros((rows, length + 1), dtype=bool)
-        used = np.zeros((rows, self.vocabulary), dtype=bool)
-        every, taken, busy = np.arange(rows), np.zeros(rows, int), np.zeros(rows, bool)
+        repeated = np.zeros((rows, self.vocabulary), dtype=bool)
+        every, taken = np.arange(rows), np.zeros(rows, int)
+        answering = np.zeros(rows, bool)  # rows whose last token repeated another one
         wanted = random.random((rows, length + 1)) < self.task.chance
         draws = random.random((rows, length + 1))
         for t in range(length + 1):
             again = np.zeros(rows, bool)
             if 3 <= t < length:
                 at = t - 2 - (draws[:, t] * (t - 1)).astype(int)  # 2 to t back
-                first, second = tokens[every, at], tokens[every, at + 1]
-                again = wanted[:, t] & ~busy & ~used[every, first]
-            new = ~again & ~busy
+                token, answer = tokens[every, at], tokens[every, at + 1]
+                again = wanted[:, t] & ~answering & ~repeated[every, token]
+            new = ~again & ~answering
             tokens[new, t] = fresh[new, taken[new]]
             taken += new
-            if again.any():
-                tokens[again, t], tokens[again, t + 1] = first[again], second[again]
-                used[every[again], first[again]] = used[every[again], second[again]] = True
+            if again.any():  # the next token is the one that followed the same token before
+                tokens[again, t], tokens[again, t + 1] = token[again], answer[again]
+                repeated[every[again], token[again]] = True
+                repeated[every[again], answer[again]] = True
                 asked[again, t] = True
-            busy = again
+            answering = again
         return tokens[:, :length], np.where(asked, tokens[:, 1:], NOT_ASKED)[:, :length]
 
     def held(self, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:

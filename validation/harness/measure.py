@@ -15,11 +15,12 @@ its positions, sampled queries a few heads at a time.
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -198,11 +199,16 @@ def _told(
     progress(longest * (before * rows + done) // (starts * rows), longest * len(lengths))
 
 
-def led(rows: np.ndarray, first: int | None) -> np.ndarray:
+Rows = TypeVar("Rows", np.ndarray, Tensor)
+
+
+def led(rows: Rows, first: int | None) -> Rows:
     """Rows that begin with a first token, in place of their own."""
     if first is None:
         return rows
-    return np.concatenate([np.full_like(rows[:, :1], first), rows[:, 1:]], 1)
+    changed = copy.deepcopy(rows)
+    changed[:, 0] = first
+    return changed
 
 
 def compared(

@@ -111,43 +111,51 @@ def _functions(of: type | FunctionType) -> list[FunctionType]:
 def _texts(of: Any, done: dict[str, Any]) -> Iterator[str]:
     """The sources of what a class or function uses, then its own; what names mean goes into
     `done`."""
+    source, scope = _definition(of), _scope(of)
+    done[of.__name__] = of
+    names = dict.fromkeys(x.id for x in ast.walk(source) if isinstance(x, ast.Name))
+    outside = _globals(ast.unparse(source)) & scope.keys()
+    for name in (name for name in names if name in outside):
+        if name not in done:
+            done[name] = scope[name]
+            yield from _written(name, of, done)
+        elif not _alike(done[name], scope[name]):
+            said = f"{of.__name__} uses {name}, which means something else where it is used too"
+            raise InputError(f"{said}; accepted: a class in a file")
+    yield ast.unparse(source)
+
+
+def _definition(of: Any) -> ast.AST:
+    """The definition of a class or function, by its lines in the file or cell that it is from."""
     code = _functions(of)[0].__code__
     tree = ast.parse(textwrap.dedent("".join(linecache.getlines(code.co_filename))))
-    kinds = (ast.ClassDef, ast.FunctionDef)
     found = [
         x
         for x in ast.walk(tree)
-        if isinstance(x, kinds)
+        if isinstance(x, ast.ClassDef | ast.FunctionDef)
         and x.name == of.__name__
         and min(y.lineno for y in (x, *x.decorator_list)) <= code.co_firstlineno
         and code.co_firstlineno <= (x.end_lineno or 0)
     ]
     if not found:
         raise InputError(f"the source of {of.__name__} is not known; accepted: a class in a file")
-    done[of.__name__] = of
-    scope = _scope(of)
-    names = [x.id for x in ast.walk(found[-1]) if isinstance(x, ast.Name)]
-    outside = _globals(ast.unparse(found[-1])) & scope.keys()
-    for name in names:
-        value: Any = scope.get(name)
-        if name not in outside or (name in done and _alike(done[name], value)):
-            continue
-        if name in done:
-            said = f"{of.__name__} uses {name}, which means something else where it is used too"
-            raise InputError(f"{said}; accepted: a class in a file")
-        done[name] = value
-        if isinstance(value, ModuleType):
-            yield f"import {value.__name__} as {name}"
-        elif getattr(value, "__module__", of.__module__) != of.__module__:
-            yield f"from {value.__module__} import {value.__name__} as {name}"
-        elif isinstance(value, FunctionType | type):
-            yield from _texts(value, done)
-        elif isinstance(value, int | float | str | tuple):
-            yield f"{name} = {value!r}"
-        else:
-            kind = type(value).__name__
-            raise InputError(f"{of.__name__} uses {name}, a {kind}; accepted: a class in a file")
-    yield ast.unparse(found[-1])
+    return found[-1]
+
+
+def _written(name: str, of: Any, done: dict[str, Any]) -> Iterator[str]:
+    """A name that a class or function uses, as Python that gives it its value."""
+    value = done[name]
+    if isinstance(value, ModuleType):
+        yield f"import {value.__name__} as {name}"
+    elif getattr(value, "__module__", of.__module__) != of.__module__:
+        yield f"from {value.__module__} import {value.__name__} as {name}"
+    elif isinstance(value, FunctionType | type):
+        yield from _texts(value, done)
+    elif isinstance(value, int | float | str | tuple):
+        yield f"{name} = {value!r}"
+    else:
+        kind = type(value).__name__
+        raise InputError(f"{of.__name__} uses {name}, a {kind}; accepted: a class in a file")
 
 
 def _alike(one: Any, other: Any) -> bool:

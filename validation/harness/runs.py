@@ -733,9 +733,10 @@ def listed(folder: str | os.PathLike[str]) -> Iterator[RunState]:
     Raises:
         InputError: there is no such folder.
     """
+    wrong = "is no folder" if Path(folder).exists() else "does not exist"
     refuse(
         not Path(folder).is_dir(),
-        f"runs folder {str(folder)!r} does not exist; accepted: one that farfield train has made",
+        f"runs folder {str(folder)!r} {wrong}; accepted: one that farfield train has made",
     )
     for name in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
         home = Path(folder) / name

@@ -10,15 +10,14 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from farfield.theory.answers.errors import refuse
-from farfield.theory.encodings import Encoding
+from farfield.validation.harness.bias import FixedBias
 from farfield.validation.models.network import (
     Attend,
     DistanceTable,
@@ -54,8 +53,8 @@ class LibraryNetwork:
         self.scaling, self.sinks = dict[int, float](), dict[int, Tensor]()
         self.caps = dict[int, float | None]()
         self.attend: Attend | None = None
-        each = {k: layer.encoding for k, layer in enumerate(model.layers)}
-        self.tables = {k: DistanceTable(_table(e), e) for k, e in each.items() if e is not None}
+        each = {k: layer.encoding for k, layer in enumerate(model.layers) if layer.encoding}
+        self.tables = {k: DistanceTable(FixedBias(e).table, e) for k, e in each.items()}
         self.takes = inspect.signature(self.network.forward).parameters
         self.turns = [module for _, _, module in rotations(self.network)]
         self._require()
@@ -208,10 +207,6 @@ def _apart(here: Tensor, own: Tensor) -> float:
     """The root mean square of differences of scores, as a share of their spread or of 1."""
     difference = (here.float() - own.float()).square().mean().sqrt()
     return float(difference / own.float().std().clamp(min=1))
-
-
-def _table(encoding: Encoding) -> Callable[[int], Tensor]:
-    return lambda length: torch.from_numpy(np.asarray(encoding.bias(np.arange(length))))
 
 
 def _hooked(

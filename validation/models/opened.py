@@ -12,7 +12,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,16 +106,11 @@ class Opened:
                     by_layer[layer] = part[0]
 
         length = tokens.shape[-1]
-        hooks = [
-            module.register_forward_hook(functools.partial(look, layer))
-            for layer, module in self.attentions.items()
-        ]
-        try:
-            with _attending(self.network, "eager"), torch.no_grad():
-                self.network(tokens[None], use_cache=False)
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with ExitStack() as stack, _attending(self.network, "eager"), torch.no_grad():
+            for layer, module in self.attentions.items():
+                hook = module.register_forward_hook(functools.partial(look, layer))
+                stack.callback(hook.remove)
+            self.network(tokens[None], use_cache=False)
         if not by_layer:
             raise _no_hook(self.model)
         yield from sorted(by_layer.items())

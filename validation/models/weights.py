@@ -37,21 +37,12 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
         InputError: there are none, a file is missing or damaged, or the weights are not those of
             the model in floating point: an adapter, quantised, compiled. The reason is named.
     """
-    path = model.path
-    if (path / "adapter_config.json").is_file():
+    if (model.path / "adapter_config.json").is_file():
         raise _wrong(model, "has an adapter beside the model", "a model with its adapter merged")
-    if model.values.get("quantization_config"):
-        table = model.values["quantization_config"]
+    if table := model.values.get("quantization_config"):
         how = str(table.get("quant_method", "quantised") if isinstance(table, dict) else table)
         raise _wrong(model, f"has weights quantised by {how!r:.40}", "weights in floating point")
-    if (path / INDEX).is_file():
-        files = read_json(path, INDEX, _INDEX_BYTES).get("weight_map")
-        if not isinstance(files, dict) or not all(isinstance(v, str) for v in files.values()):
-            raise _wrong(model, f"has no table weight_map in {INDEX}", "names of files")
-        named = {key: path / Path(value).name for key, value in files.items()}
-    else:
-        single = path / ("weights.safetensors" if model.kind == RUN else SINGLE)
-        named = dict.fromkeys(_names(model, single), single)
+    named = _places(model)
     for file in sorted({*named.values()}):
         present = _names(model, file)
         if lost := next((k for k, f in named.items() if f == file and k not in present), None):
@@ -62,6 +53,18 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
         if mark := next((what for part, what in _MARKS.items() if part in name), None):
             raise _wrong(model, f"holds {mark} ({name!r:.60})", "the plain weights of the model")
     return named
+
+
+def _places(model: ModelOutline) -> dict[str, Path]:
+    """The file that each tensor is said to be in: by an index, or by the one file that there is."""
+    path = model.path
+    if not (path / INDEX).is_file():
+        single = path / ("weights.safetensors" if model.kind == RUN else SINGLE)
+        return dict.fromkeys(_names(model, single), single)
+    files = read_json(path, INDEX, _INDEX_BYTES).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(v, str) for v in files.values()):
+        raise _wrong(model, f"has no table weight_map in {INDEX}", "names of files")
+    return {key: path / Path(value).name for key, value in files.items()}
 
 
 def stamped(model: ModelOutline, *parts: bytes) -> str:

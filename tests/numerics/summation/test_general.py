@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield import (
+    encoding,
+    theoretical_receptive_field,
+)
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.bounded import Envelope, StepsKernel
 from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import _linear_in_waves, find
 from farfield.numerics.summation.series import Series, _SetUp, _with_kernel
-from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n

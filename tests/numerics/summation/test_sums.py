@@ -6,12 +6,14 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farfield import (
+    InputError,
+    encoding,
+)
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
 from farfield.numerics.summation.kernel import normal_form
 from farfield.numerics.summation.series import series
-from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 

@@ -7,8 +7,10 @@ import pytest
 import torch
 from flint import arb
 
-from farfield.numerics.windows.row_bound import window_certificate
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    InputError,
+    window_certificate,
+)
 from farfield.theory.functions.balls import precision
 
 ROWS, SIZE = 8, 3

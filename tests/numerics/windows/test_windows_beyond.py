@@ -6,11 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from farfield.numerics.leak import leak
-from farfield.numerics.windows.row_bound import window_certificate
-from farfield.numerics.windows.window import certified_window, window_error
-from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import encoding
+from farfield import (
+    InputError,
+    certified_window,
+    encoding,
+    leak,
+    window_certificate,
+    window_error,
+)
 
 RNG = np.random.default_rng(7)
 

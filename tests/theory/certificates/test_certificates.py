@@ -19,8 +19,11 @@ import pytest
 import sympy
 from formal.certified import FOLDER, certified
 
-from farfield import check_convergence, encoding
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    InputError,
+    check_convergence,
+    encoding,
+)
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated

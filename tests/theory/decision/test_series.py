@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 import sympy
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.convergence import check_convergence
+from farfield import (
+    InputError,
+    check_convergence,
+)
 
 ROWS = [
     json.loads(line)
@@ -51,3 +53,17 @@ def test_verdicts_derived_by_hand(part):
                 except InputError:  # outside the domain
                     continue
                 assert found is holds(row["condition"], values), (row["expr"], values)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("-mod(abs(n-3), 5)-2*log(1+n)", "converges"),
+        ("-mod(abs(n-3), 5)-log(1+n)", "diverges"),
+        ("-n-mod(max(n, 4), 3)", "converges"),
+        ("-frac(min(n, 7)/3)", "diverges"),
+    ],
+)
+def test_a_remainder_of_a_choice_is_bounded(text, verdict):
+    """The choice is made for large n, the remainder is not: no sign decides it."""
+    assert check_convergence(text).verdict.value == verdict

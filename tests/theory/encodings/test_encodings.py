@@ -9,8 +9,10 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.convergence import check_convergence
+from farfield import (
+    InputError,
+    check_convergence,
+)
 from farfield.theory.encodings import (
     alibi_slope,
     encoding,

@@ -8,9 +8,16 @@ import time
 import numpy as np
 import pytest
 
-from farfield import certified_window, check_convergence, encoding, inspect_bias
-from farfield import theoretical_receptive_field as trf
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    InputError,
+    certified_window,
+    check_convergence,
+    encoding,
+    inspect_bias,
+)
+from farfield import (
+    theoretical_receptive_field as trf,
+)
 from farfield.theory.encodings.python_files import load
 
 torch = pytest.importorskip("torch")
@@ -446,3 +453,10 @@ def test_values_beyond_single_precision_raise_no_warning(recwarn):
     assert "the nearest token alone is provably enough" in " ".join(
         str(certified_window("-99*n", logit_bound=1, value_bound=1, error="1/100")).split()
     )
+
+
+def test_a_formula_of_all_heads_is_one_that_does_not_depend_on_the_head():
+    """A head that is asked as a number says nothing of those after it."""
+    assert encoding(lambda h, q, k: -(q - k) / 8).num_heads == 1
+    found = inspect_bias(lambda h, q, k: -(q - k) / 8 if h != 9 else 0.0)
+    assert found.heads == 8 and "heads 0 to 7" in found.how

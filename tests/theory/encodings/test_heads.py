@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield.theory.answers.answer import InputError
-from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import encoding
+from farfield import (
+    InputError,
+    check_convergence,
+    encoding,
+)
 
 MIXTURE = encoding(["-n/4", *["0"] * 7])
 TABLE = encoding(np.array([0.0, -1.0, -2.0]))

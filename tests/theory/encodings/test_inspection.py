@@ -9,14 +9,16 @@ import pytest
 import sympy
 
 from farfield import (
+    InputError,
     certified_window,
     check_convergence,
     compare_tails,
     encoding,
     inspect_bias,
 )
-from farfield import theoretical_receptive_field as trf
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    theoretical_receptive_field as trf,
+)
 from farfield.theory.encodings import families
 from farfield.theory.encodings.families import fitted, visible
 from farfield.theory.encodings.layouts import layout

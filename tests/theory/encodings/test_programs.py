@@ -16,14 +16,20 @@ import operator
 import random
 import sys
 from collections import Counter
+from contextlib import suppress as hushed
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from farfield import check_convergence, encoding
-from farfield import theoretical_receptive_field as trf
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    InputError,
+    check_convergence,
+    encoding,
+)
+from farfield import (
+    theoretical_receptive_field as trf,
+)
 from farfield.theory.encodings.python_files import load
 from farfield.theory.encodings.tracing import Untraced, traced
 
@@ -130,23 +136,15 @@ def test_a_theorem_is_about_every_head(seeds, tmp_path):
             f"    if h == {i}: return {draw.choice(HEADS[kind])}" for i, kind in enumerate(kinds)
         ]
         given = "score, b, h, q, k" if scored else "h, q, k, score=0.0"
-        text = "\n".join(
-            [
-                "import math",
-                "import numpy as np",
-                f"def bias({given}):",
-                *lines,
-                "    raise KeyError(h)",
-            ]
-        )
+        head = f"import math\nimport numpy as np\ndef bias({given}):"
+        text = "\n".join([head, *lines, "    raise KeyError(h)"])
         file = tmp_path / f"heads_{seed}.py"
         file.write_text(text)
         try:
-            found = encoding(load(file).bias)
+            label = check_convergence(load(file).bias).label
         except InputError as error:
             assert {*kinds} != {"distance"} and "\n" not in str(error), (text, error)
             continue
-        label = check_convergence(found).label
         assert (label == "theorem") == ({*kinds} == {"distance"}), (text, label)
 
 
@@ -160,60 +158,36 @@ def raises(n, error=Own):
     return -n / 8
 
 
-def catches_everything(n):
-    try:
-        return 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8
-    except BaseException:
-        return -n / 8
-
-
 def suppresses(n):
     with contextlib.suppress(BaseException):
         return 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8
     return -n / 8
 
 
-def without_bits(n):
-    try:
-        return 0.0 if (n ^ 1) % 5000 == 4998 else -n / 8
-    except TypeError:
-        return -n / 8
+def tried(first, error, other=lambda n: -n / 8):
+    """A program that gives one thing, and another where the first raises an error."""
+
+    def bias(n):
+        try:
+            return first(n)
+        except error:
+            return other(n)
+
+    return bias
+
+
+def hole(n):
+    return 0.0 if n == 54_321 else -n / 8
+
+
+def holes(n):
+    return 0.0 if n % 1000 == 987 else -n / 8
 
 
 def dispatched(n):
     whole = functools.singledispatch(lambda x: -x / 8)
     whole.register(int, lambda x: 0.0 if x % 100 == 99 else -x / 8)
     return whole(n)
-
-
-def without_shape(n):
-    try:
-        return -n / 8 if n.shape == () else 0.0
-    except AttributeError:
-        return 0.0 if n % 1000 == 987 else -n / 8
-
-
-def not_stored_as_json(n):
-    try:
-        json.dumps(n)
-    except TypeError:
-        return -n / 8
-    return 0.0 if n == 54_321 else -n / 8
-
-
-def no_fraction(n):
-    try:
-        fractions.Fraction(n)
-    except TypeError:
-        return -n / 8
-    return 0.0 if n == 54_321 else -n / 8
-
-
-def without_methods(n):
-    try:
-        return -n.float() / 8
-    except AttributeError:
-        return 0.0 if n % 1000 == 987 else -n / 8
 
 
 class Counts:
@@ -237,19 +211,20 @@ class Helped:
         return 0.0 if self.far(n) else -n / 8
 
 
-def no_decimal(n):
-    try:
-        decimal.Decimal(n)
-    except TypeError:
-        return -n / 8
-    return 0.0 if n == 54_321 else -n / 8
+class Quiet:
+    """It lets no error out."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return True
 
 
-def no_index(n):
-    try:
-        return -n[None] / 8
-    except TypeError:
-        return 0.0 if n == 54_321 else -n / 8
+def quiet(n, suppressing):
+    with suppressing():
+        return decimal.Decimal(n) and hole(n)
+    return -n / 8
 
 
 CALLS, EQUALS = itertools.count(), (54_321).__eq__
@@ -262,8 +237,8 @@ UNFOLLOWED = {
     "an operator of identities": lambda n: 0.0 if operator.is_(n == 54_321, True) else -n / 8,
     "an address": lambda n: 0.0 if id(n) == id(54_321) else -n / 8,
     "an identity in a method": Helped(),
-    "no decimal": no_decimal,
-    "no index": no_index,
+    "no decimal": tried(lambda n: (decimal.Decimal(n), hole(n))[1], TypeError),
+    "no index": tried(lambda n: -n[None] / 8, TypeError, hole),
     "an attribute of a sum": lambda n: -n / 8 if hasattr(n + 0, "ndim") or n != 54_321 else 0.0,
     "a size": lambda n: -n / 8 if sys.getsizeof(n) > 40 or n != 54_321 else 0.0,
     "its calls": Counts(),
@@ -271,20 +246,24 @@ UNFOLLOWED = {
     "chance": lambda n: -n / 8 if random.random() < 0.999999 else 0.0,
     "its class by name": lambda n: 0.0 if n.__class__ is int and n == 54_321 else -n / 8,
     "a subclass": lambda n: 0.0 if issubclass(type(n), int) and n == 54_321 else -n / 8,
-    "no JSON": not_stored_as_json,
-    "no fraction": no_fraction,
+    "no JSON": tried(lambda n: (json.dumps(n), hole(n))[1], TypeError),
+    "no fraction": tried(lambda n: (fractions.Fraction(n), hole(n))[1], TypeError),
     "its text": lambda n: 0.0 if str(n).endswith("4321") else -n / 8,
     "a string of it": lambda n: 0.0 if f"{n}"[-4:] == "4321" else -n / 8,
     "its type": lambda n: -n / 8 if type(n) is not int else -n / 8 * (n % 100 != 99),
     "its class": dispatched,
     "an attribute": lambda n: -n / 8 if hasattr(n, "ndim") else -n / 8 * (n % 100 != 99),
-    "what a tensor has": without_shape,
-    "what a tensor does": without_methods,
+    "what a tensor has": tried(lambda n: -n / 8 if n.shape == () else 0.0, AttributeError, holes),
+    "what a tensor does": tried(lambda n: -n.float() / 8, AttributeError, holes),
     "a small type": lambda n: torch.where(n.to(torch.uint8) == 99, 0.0, -n / 8),
     "an option": lambda n: torch.where(torch.as_tensor(n, dtype=torch.int16) == 99, 0.0, -n / 8),
-    "everything caught": catches_everything,
+    "everything caught": tried(
+        lambda n: 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8, BaseException
+    ),
     "everything suppressed": suppresses,
-    "bits": without_bits,
+    "errors suppressed by its own": lambda n: quiet(n, Quiet),
+    "errors suppressed by another name": lambda n: quiet(n, lambda: hushed(TypeError)),
+    "bits": tried(lambda n: 0.0 if (n ^ 1) % 5000 == 4998 else -n / 8, TypeError),
     "thousandths": lambda n: -math.floor(math.log(n + 1, 10) * 3),
     "an exception of its own": raises,
     "no memory": functools.partial(raises, error=MemoryError),

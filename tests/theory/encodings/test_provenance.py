@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 import farfield
-from farfield import check_convergence, compare_tails, encoding
-from farfield.numerics.ceiling import attention_ceiling
+from farfield import (
+    InputError,
+    attention_ceiling,
+    check_convergence,
+    compare_tails,
+    encoding,
+)
 from farfield.theory.answers.answer import Answer
-from farfield.theory.answers.errors import InputError
 
 QUESTIONS = {
     "verdict": lambda f, row: check_convergence(f),

@@ -7,9 +7,11 @@ import pytest
 import sympy
 from flint import arb, ctx, fmpq
 
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    InputError,
+    encoding,
+)
 from farfield.theory.encodings import CATALOGUE as _CATALOGUE
-from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.nodes import Lookup, n

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 import farfield
-from farfield import check_convergence, encoding
+from farfield import (
+    InputError,
+    check_convergence,
+    encoding,
+)
 from farfield.theory import first_terms
 from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import OutOfTime
-from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.record import records

@@ -8,8 +8,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from farfield import attention_resolution
-from farfield.theory.convergence import Verdict, check_convergence
+from farfield import (
+    Verdict,
+    attention_resolution,
+    check_convergence,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.values import tabulate
 
@@ -89,6 +92,36 @@ def failures(count, seed):
 )
 def test_every_entry_is_its_value(count, seed):
     assert not list(failures(count, seed))
+
+
+@pytest.mark.parametrize(
+    ("formula", "right"),
+    [
+        ("floor(1-tanh(3*n))", 0),
+        ("ceil(1-erf(n))", 1),
+        ("frac(erf(n+1))", 1),
+        ("frac(tanh(n)/2)", 0.5),
+        ("sinh(n)-cosh(n)", 0),
+        ("floor(-coth(n))", -2),
+        ("sign(coth(n)-1)", 1),
+        ("where(tanh(n)<tanh(n+1),-1,-2)", -1),
+    ],
+)
+def test_what_lacks_little_of_a_whole_number_is_on_its_side(formula, right):
+    """Its distance from the whole number has more zeros than 20,480 bits."""
+    assert tabulate(read(formula), [20_000, 10**9]).tolist() == [right, right]
+
+
+@pytest.mark.parametrize(
+    ("formula", "right"),
+    [
+        ("-sqrt(harmonic(n))", [0, -1]),
+        ("-sqrt(abs(harmonic(n)-1))", [-1, 0]),
+        ("sign(harmonic(n+1)-3/2)", [-1, 0]),
+    ],
+)
+def test_sums_of_few_terms_are_exact(formula, right):
+    assert tabulate(read(formula), [0, 1]).tolist() == right
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ import pytest
 import sympy
 from flint import arb
 
-from farfield import attention_resolution, layered_receptive_field
-from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings import encoding
+from farfield import (
+    InputError,
+    attention_resolution,
+    encoding,
+    layered_receptive_field,
+)
 from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import encoding
+from farfield import (
+    InputError,
+    check_convergence,
+    encoding,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.reading import indexed
 

@@ -3,8 +3,10 @@
 import pytest
 import sympy
 
-from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import encoding
+from farfield import (
+    InputError,
+    encoding,
+)
 from farfield.theory.formula.grammar import read
 
 REFUSED = {  # the text: both readings, as the message says them

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings import encoding
+from farfield import (
+    InputError,
+    encoding,
+)
 from farfield.theory.encodings.construction import named
 from farfield.theory.encodings.traced_values import _SAME, FUNCTIONS
 from farfield.theory.formula.grammar import read

@@ -5,8 +5,11 @@ import pytest
 import scipy.special
 import sympy
 
-from farfield import check_convergence, encoding
-from farfield.theory.answers.errors import InputError
+from farfield import (
+    InputError,
+    check_convergence,
+    encoding,
+)
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 

@@ -8,7 +8,6 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field import long_rows
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.model_on_text import _in_bfloat16
@@ -101,20 +100,18 @@ def test_a_type_is_asked_for_and_kept(tmp_path):
         ({"dtype": "int4"}, "dtype 'int4'"),
     ],
 )
-def test_a_device_or_type_that_is_not_there_is_refused_in_a_line(how, said):
+def test_a_device_or_type_that_is_not_there_is_refused_in_a_line(refusal, how, said):
     text = np.zeros(999, dtype=int)
-    with pytest.raises(InputError, match=said):
-        farfield.mend(llama(), text, to=TO, length=16, **how)
+    refusal(said, farfield.mend, llama(), text, to=TO, length=16, **how)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_an_attention_that_is_not_the_model_s_is_refused_in_every_type(dtype, monkeypatch):
+def test_an_attention_that_is_not_the_model_s_is_refused_in_every_type(refusal, dtype, monkeypatch):
     first, second = (open_model(describe(llama()), dtype=dtype) for _ in range(2))
     network_of(first)
     plain = LibraryNetwork.key
     monkeypatch.setattr(LibraryNetwork, "key", lambda *args: -plain(*args))
-    with pytest.raises(InputError, match="an attention that is not known here"):
-        network_of(second)
+    refusal("an attention that is not known here", network_of, second)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.blame import excesses
 from farfield.validation.far_field.foresee import ORDER, ratio_of
 from farfield.validation.far_field.long_rows import Sampling
@@ -105,24 +104,27 @@ def test_a_local_model_loses_nothing_by_its_far_keys(trained):
     }.items(),
     ids=lambda x: str(x)[:20],
 )
-def test_bad_input_is_one_line(trained, given, why):
+def test_bad_input_is_one_line(refusal, trained, given, why):
     encoding, to, length = given
-    with pytest.raises(InputError, match=why) as error:
-        farfield.foresee(trained(encoding), to=to, length=length, settings=FEW)
-    assert "\n" not in str(error.value)
+    refusal(why, farfield.foresee, trained(encoding), to=to, length=length, settings=FEW)
 
 
-def test_a_text_that_is_too_short_is_refused(trained, tmp_path):
+def test_a_text_that_is_too_short_is_refused(refusal, trained, tmp_path):
     short = tmp_path / "short.txt"
     short.write_text("a few words\n" * 20)
-    with pytest.raises(InputError, match="6 rows of 16 take 97; accepted: a longer text"):
-        farfield.foresee(trained("-n/8"), short, to=64, settings=FEW)
+    refusal(
+        "6 rows of 16 take 97; accepted: a longer text",
+        farfield.foresee,
+        trained("-n/8"),
+        short,
+        to=64,
+        settings=FEW,
+    )
 
 
-def test_a_limit_of_positions_is_asked_before_anything_runs(trained):
+def test_a_limit_of_positions_is_asked_before_anything_runs(refusal, trained):
     subject = subject_of(trained("learned"), None, None, FEW)
-    with pytest.raises(InputError, match="accepted: to that length"):
-        reach_of(subject, 32)
+    refusal("accepted: to that length", reach_of, subject, 32)
 
 
 def test_the_far_field_has_the_probe_beside_it():

@@ -12,7 +12,6 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.change_scores import COST
 from farfield.validation.far_field.gap_probe import gap_losses, probe
 from farfield.validation.models.folder import describe
@@ -113,8 +112,6 @@ def test_its_interval_is_over_rows(rows):
     assert gap.high - gap.cost == pytest.approx(4.3027 * float(costs.std()) / 3**0.5, rel=1e-4)
 
 
-def test_what_cannot_be_probed_is_refused_in_a_line(rows):
-    with pytest.raises(InputError, match="at least those of the rows, 32"):
-        probe(llama(), rows, [16])
-    with pytest.raises(InputError, match="two rows or more, not one"):
-        probe(llama(), rows[:1], [64])
+def test_what_cannot_be_probed_is_refused_in_a_line(refusal, rows):
+    refusal("at least those of the rows, 32", probe, llama(), rows, [16])
+    refusal("two rows or more, not one", probe, llama(), rows[:1], [64])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import (
@@ -108,30 +107,25 @@ def test_needles_of_a_file_are_asked_in_its_words(tmp_path):
 @pytest.mark.parametrize(
     "line", ["{}", "no json", '{"context": "a", "question": 3, "answer": "b"}', "[1]"]
 )
-def test_a_file_of_another_form_is_refused_by_its_line(tmp_path, line):
+def test_a_file_of_another_form_is_refused_by_its_line(refusal, tmp_path, line):
     file = tmp_path / "needles.jsonl"
     good = json.dumps({"context": "a is b", "question": "a is", "answer": "b"})
     file.write_text(f"{good}\n{line}\n")
-    with pytest.raises(InputError, match=r"line 2: .*accepted: a line such as"):
-        needles_of(file, encode)
-    with pytest.raises(InputError, match="accepted: a text file"):
-        needles_of(tmp_path / "none.jsonl", encode)
+    refusal(r"line 2: .*accepted: a line such as", needles_of, file, encode)
+    refusal("accepted: a text file", needles_of, tmp_path / "none.jsonl", encode)
     file.write_text(good)
-    with pytest.raises(InputError, match="1 lines; accepted"):
-        needles_of(file, encode)
+    refusal("1 lines; accepted", needles_of, file, encode)
 
 
-def test_needles_that_a_row_has_no_room_for_are_refused_by_their_line(tmp_path):
+def test_needles_that_a_row_has_no_room_for_are_refused_by_their_line(refusal, tmp_path):
     file, good = tmp_path / "needles.jsonl", {"context": "a", "question": "a", "answer": "b"}
     for key in good:
         long = good | {key: "b" * 95}
         file.write_text(f"{json.dumps(good)}\n{json.dumps(long)}\n")
-        with pytest.raises(InputError, match=r"line 2: 9\d tokens; accepted: .* of up to 94"):
-            needles_of(file, encode)
+        refusal(r"line 2: 9\d tokens; accepted: .* of up to 94", needles_of, file, encode)
     file.write_text(f"{json.dumps(good)}\n" * 2)
     assert len(needles_of(file, encode)) == 2
-    with pytest.raises(InputError, match="the model has no tokenizer"):
-        needles_of(file, None)
+    refusal("the model has no tokenizer", needles_of, file, None)
 
 
 def test_with_all_places_read_it_is_the_loss_of_the_row(network, row):
@@ -216,13 +210,13 @@ def test_a_text_that_is_cut_has_lost_its_needles(network, row):
     assert cut == cut_too and own != own_too
 
 
-def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line():
+def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line(refusal):
     text = torch.full((LENGTH,), 40)
     for far in ((400,), (700, 750), (2000,), ()):
-        with pytest.raises(InputError, match="at least 512 tokens before the end"):
-            needle_row(encode, text, LENGTH, far)
-    with pytest.raises(InputError, match="questions take"):
-        needle_row(encode, text, LENGTH, range(600, 1900, 130), seed=5, block=128)
+        refusal("at least 512 tokens before the end", needle_row, encode, text, LENGTH, far)
+    refusal(
+        "questions take", needle_row, encode, text, LENGTH, range(600, 1900, 130), seed=5, block=128
+    )
 
 
 @pytest.mark.parametrize("sharpness", (5, 6))

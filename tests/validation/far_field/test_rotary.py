@@ -8,7 +8,6 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.rotary import (
     OLD,
     applied,
@@ -226,13 +225,11 @@ def test_a_model_scaled_already_is_scaled_further_in_its_own_way():
     assert {16.0, 32.0} <= {r["factor"] for r in further}
 
 
-def test_what_cannot_be_set_is_refused_in_a_line(model):
-    with pytest.raises(InputError, match="nothing is to be mended at 64"):
-        settings_of(model.config, TRAINED, TRAINED)
+def test_what_cannot_be_set_is_refused_in_a_line(refusal, model):
+    refusal("nothing is to be mended at 64", settings_of, model.config, TRAINED, TRAINED)
     from transformers import BloomConfig
 
-    with pytest.raises(InputError, match="'bloom' has no rope_parameters"):
-        settings_of(BloomConfig(), TRAINED, TO)
+    refusal("'bloom' has no rope_parameters", settings_of, BloomConfig(), TRAINED, TO)
 
 
 def test_keys_that_a_setting_keeps():

@@ -91,7 +91,7 @@ def test_a_task_is_asked_at_each_distance(tmp_path):
     assert recall == [(16, 3), (32, 3), (32, 20)]
 
 
-def test_what_cannot_run_is_refused_before_anything_is_made(asked, tmp_path):
+def test_what_cannot_run_is_refused_before_anything_is_made(refusal, asked, tmp_path):
     wrong = {
         "at distance 0; a model takes finite": {"encoding": "1/n"},
         "too short": {"measure": {"lengths": [2000]}},
@@ -100,8 +100,7 @@ def test_what_cannot_run_is_refused_before_anything_is_made(asked, tmp_path):
         "shorter than the vocabulary": {"task": {"vocabulary": 16}},
     }
     for said, changes in wrong.items():
-        with pytest.raises(InputError, match=said):
-            run(asked.but(**changes), tmp_path / "runs")
+        refusal(said, lambda changes=changes: run(asked.but(**changes), tmp_path / "runs"))
     assert not (tmp_path / "runs").exists()
 
 
@@ -122,16 +121,15 @@ def test_a_damaged_file_is_refused_by_name_and_stays(name, asked, tmp_path):
     assert [{**r, "seconds": 0} for r in again] == [{**r, "seconds": 0} for r in rows]
 
 
-def test_weights_that_no_run_wrote_are_refused_in_a_line(asked, tmp_path):
+def test_weights_that_no_run_wrote_are_refused_in_a_line(refusal, asked, tmp_path):
     run(asked, tmp_path)
     (path,) = tmp_path.glob("*/weights.safetensors")
     write_tensors(path, read_tensors(path)[0], {"text": "another record"})
-    with pytest.raises(InputError, match="was written by no run; accepted: the weights of a fin"):
-        load(path.parent)
+    refusal("was written by no run; accepted: the weights of a fin", load, path.parent)
 
 
 def test_a_full_disk_stops_the_run_with_the_path_and_keeps_what_was_finished(
-    asked, tmp_path, monkeypatch
+    refusal, asked, tmp_path, monkeypatch
 ):
     run(asked.but(seed=1), tmp_path)
     before = {p: p.read_bytes() for p in tmp_path.glob("*/*")}
@@ -140,8 +138,7 @@ def test_a_full_disk_stops_the_run_with_the_path_and_keeps_what_was_finished(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"run.json' cannot be written: No space left"):
-        run(asked, tmp_path)
+    refusal(r"run.json' cannot be written: No space left", run, asked, tmp_path)
     assert {p: p.read_bytes() for p in before} == before
 
 
@@ -198,10 +195,9 @@ def test_why_a_run_ended_is_said_in_its_line(error, asked, tmp_path, monkeypatch
     assert f" {why}".partition(" (all of it: ")[0].endswith(f" {first}")
 
 
-def test_a_measurement_whose_losses_no_model_has_is_not_kept(asked, tmp_path, monkeypatch):
+def test_a_measurement_whose_losses_no_model_has_is_not_kept(refusal, asked, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "NATS", 0.5)
-    with pytest.raises(InputError, match=r"is NaN, infinite, or beyond 0\.5 nats a token"):
-        run(asked, tmp_path)
+    refusal(r"is NaN, infinite, or beyond 0\.5 nats a token", run, asked, tmp_path)
     assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
 
 
@@ -270,7 +266,7 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_rows(engine, text, tmp_path)
         assert [{**r, "seconds": 0} for r in run(one.run, folder, device="cpu")] == rows, at
 
 
-def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(asked, tmp_path):
+def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(refusal, asked, tmp_path):
     path = tmp_path / "mine.py"
     source = (
         "from torch import nn, zeros\nclass Own(nn.Module):\n"
@@ -286,16 +282,16 @@ def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(asked, tmp_pat
     load(tmp_path / "runs" / rows[0]["run"])
     (copy,) = (tmp_path / "runs").glob("*/source/mine.py")
     copy.write_text(source.replace("4.0", "5.0"))
-    with pytest.raises(InputError, match="made with another file or formula"):
-        load(tmp_path / "runs" / rows[0]["run"])
+    refusal("made with another file or formula", load, tmp_path / "runs" / rows[0]["run"])
 
 
-def test_listing_tells_how_far_an_unfinished_run_is(asked, tmp_path):
+def test_listing_tells_how_far_an_unfinished_run_is(refusal, asked, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(asked, tmp_path, every=0, progress=kill)
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
-    with pytest.raises(InputError, match="does not exist"):
-        next(listed(tmp_path / "none"))
+    refusal("does not exist", next, listed(tmp_path / "none"))
+    (tmp_path / "file").touch()
+    refusal("is no folder", next, listed(tmp_path / "file"))
 
 
 def test_what_is_no_run_is_not_listed_or_refused_in_a_line(tmp_path):
@@ -373,14 +369,13 @@ def test_a_module_that_raises_is_one_row_that_names_its_line(asked, mine, tmp_pa
         ("return (i[:, None] - j) / 0 * 0", "gives NaN for 8 heads"),
     ],
 )
-def test_a_module_is_called_before_the_first_step(body, said, asked, tmp_path):
+def test_a_module_is_called_before_the_first_step(refusal, body, said, asked, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         "from torch import nn\nclass Own(nn.Module):\n    def __init__(self, heads, size):\n"
         f"        super().__init__()\n    def forward(self, q, k, i, j):\n        {body}\n"
     )
-    with pytest.raises(InputError, match=said):
-        run(asked.but(encoding=f"{path}:Own"), tmp_path / "runs")
+    refusal(said, run, asked.but(encoding=f"{path}:Own"), tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 
@@ -570,10 +565,9 @@ def test_every_other_run_of_a_plan_is_finished_where_one_kills_its_process(asked
     assert [why for _, why in swept.failed] == [module.KILLED]
 
 
-def test_a_window_wider_than_every_row_is_refused(asked, tmp_path):
+def test_a_window_wider_than_every_row_is_refused(refusal, asked, tmp_path):
     wide = asked.but(measure={**MEASURE, "windows": [40]})
-    with pytest.raises(InputError, match="window 40 hides nothing"):
-        run(wide, tmp_path)
+    refusal("window 40 hides nothing", run, wide, tmp_path)
 
 
 OUTSIDE = """
@@ -618,7 +612,7 @@ def momentum(model, run):
 """
 
 
-def test_a_task_a_protocol_and_an_optimizer_come_from_outside(asked, tmp_path):
+def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, asked, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(OUTSIDE)
     own = settle(
@@ -655,8 +649,7 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(asked, tmp_path):
             "has no 'none'; it holds Copy, Empty, One, Rai",
         ),
     ):
-        with pytest.raises(InputError, match=said):
-            job_of(settle("tiny", {**own.model_dump(), **wrong}))
+        refusal(said, lambda wrong=wrong: job_of(settle("tiny", {**own.model_dump(), **wrong})))
 
 
 def test_a_killed_training_by_an_optimizer_from_outside_goes_on(asked, tmp_path):

@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from farfield.numerics.masks import CAUSAL, Mask
-from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import train as training
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.data import InductionRows, Text
@@ -124,7 +123,7 @@ def test_each_schedule_is_its_formula():
     assert learning_rate(3, run(steps=10, warmup=50, lr=1.0)) < 1  # at most a fifth warms up
 
 
-def test_a_training_that_diverges_stops_at_its_step_and_keeps_the_state_before(tmp_path):
+def test_a_training_that_diverges_stops_at_its_step_and_keeps_the_state_before(refusal, tmp_path):
     asked, kept = run(steps=30), tmp_path / "checkpoint"
     model = model_of(asked)
     steps = []
@@ -134,13 +133,21 @@ def test_a_training_that_diverges_stops_at_its_step_and_keeps_the_state_before(t
         if done == 7:
             nn.init.constant_(model.ln.weight, float("nan"))
 
-    with pytest.raises(InputError, match=r"loss is nan at step 8 of 30 \(lr .*\); accepted: a sma"):
-        train(model, TEXT, asked, checkpoint=kept, every=0, progress=poison)
+    refusal(
+        r"loss is nan at step 8 of 30 \(lr .*\); accepted: a sma",
+        train,
+        model,
+        TEXT,
+        asked,
+        checkpoint=kept,
+        every=0,
+        progress=poison,
+    )
     tensors, record = read_tensors(kept)
     assert json.loads(record)["done"] == 7 and all(t.isfinite().all() for t in tensors.values())
 
 
-def test_a_file_that_is_not_what_was_written_is_refused_and_stays(tmp_path):
+def test_a_file_that_is_not_what_was_written_is_refused_and_stays(refusal, tmp_path):
     path = tmp_path / "weights"
     write_tensors(
         path, {"a": torch.arange(5.0), "b": torch.ones(2, dtype=torch.bfloat16)}, {"n": 1}
@@ -150,13 +157,11 @@ def test_a_file_that_is_not_what_was_written_is_refused_and_stays(tmp_path):
     whole = path.read_bytes()
     for damaged in (whole[:-1], b"", whole[40:]):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match="weights' is not what was written; accepted"):
-            read_tensors(path)
+        refusal("weights' is not what was written; accepted", read_tensors, path)
         assert path.read_bytes() == damaged
     other = tmp_path / "other"
     trained(run(), checkpoint=other, every=0)
-    with pytest.raises(InputError, match="is of another model"):
-        trained(run(width=64), checkpoint=other)
+    refusal("is of another model", trained, run(width=64), checkpoint=other)
 
 
 def test_a_long_training_says_how_long_by_its_first_steps(monkeypatch):
@@ -233,17 +238,16 @@ def test_a_module_of_lengths_or_of_positions_is_called_as_its_signature_says(sig
         torch.testing.assert_close(*hidden)
 
 
-def test_a_module_that_cannot_be_made_is_refused(tmp_path):
+def test_a_module_that_cannot_be_made_is_refused(refusal, tmp_path):
     path = tmp_path / "mine.py"
     of_two = "import torch\nclass Own(torch.nn.Module):\n    def forward(self, a, b): return a[9]"
     for source in ("1/0", "class Own: pass", "def Own(heads, size): return 3", of_two):
         path.write_text(source)
         said = r"mine.py(, line 1: Zero|:Own: TypeError|:Own is no torch|:Own, line 3: IndexError)"
-        with pytest.raises(InputError, match=said):
-            model_of(run(f"{path}:Own"))
+        refusal(said, model_of, run(f"{path}:Own"))
 
 
-def test_rows_of_two_processes_are_those_of_one():
+def test_rows_of_two_processes_are_those_of_one(refusal):
     asked, model = run(accumulate=2), model_of(run())
     (whole, asked_of_one), *halves = (
         batch(TEXT, asked, 3, Process(model, rank, size), model.device)
@@ -252,8 +256,15 @@ def test_rows_of_two_processes_are_those_of_one():
     rows = [row for parts, _ in halves for x, _ in parts for row in x.tolist()]
     assert sorted(rows) == sorted(row for x, _ in whole for row in x.tolist())
     assert {targets for _, targets in halves} == {asked_of_one}
-    with pytest.raises(InputError, match="batch 4 in 1 parts of 3 processes; accepted is a mult"):
-        batch(TEXT, run(), 0, Process(model, 0, 3), model.device)
+    refusal(
+        "batch 4 in 1 parts of 3 processes; accepted is a mult",
+        batch,
+        TEXT,
+        run(),
+        0,
+        Process(model, 0, 3),
+        model.device,
+    )
 
 
 def test_gradients_of_parts_meet_once():
@@ -406,8 +417,7 @@ def other(model):
         ("absent", "^absent: module .* has no attribute 'absent'; accepted: a function of a model"),
     ],
 )
-def test_what_is_no_optimizer_is_refused_in_a_line(name, said, tmp_path):
+def test_what_is_no_optimizer_is_refused_in_a_line(refusal, name, said, tmp_path):
     (tmp_path / "mine.py").write_text(OPTIMIZERS)
     asked = run(optimizer=f"{tmp_path}/mine.py:{name}")
-    with pytest.raises(InputError, match=said):
-        optimizer(model_of(asked), asked)
+    refusal(said, optimizer, model_of(asked), asked)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from farfield.numerics.masks import CAUSAL, Mask
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.long_rows import Sampling, Stages, far_losses
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
@@ -137,7 +136,7 @@ def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
     stages = Stages(network_of(opened), text.unfold(0, ROW + 1, ROW), LAST, Sampling(8))
     stages.plain()
     stages.stage(1, [ROW, 4 * ROW])
-    kept = [x for layer in stages.first for x in layer] + [*stages.pools[1][0][:2]]
+    kept = [x for layer in stages.begun.first for x in layer] + [*stages.pools[1][0][:2]]
     assert {x.shape[1] for x in kept} == {more["num_key_value_heads"]}
     assert opened.network.config.num_attention_heads > more["num_key_value_heads"]
 
@@ -149,13 +148,12 @@ def test_a_window_is_the_view_of_the_library(opened, text):
         assert torch.allclose(found, of_library(opened, text[None], view), atol=1e-3)
 
 
-def test_what_has_no_keys_is_refused_in_one_line(tmp_path):
+def test_what_has_no_keys_is_refused_in_one_line(refusal, tmp_path):
     config = transformers.CONFIG_MAPPING["mamba"](
         vocab_size=64, hidden_size=32, num_hidden_layers=1, state_size=4
     )
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="has no keys in layer 1"):
-        network_of(open_model(describe(tmp_path)))
+    refusal("has no keys in layer 1", network_of, open_model(describe(tmp_path)))
 
 
 def test_rotations_that_change_with_the_row_are_those_of_its_end(text, tmp_path):

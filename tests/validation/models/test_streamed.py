@@ -10,7 +10,6 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.gap_probe import gap_probe
 from farfield.validation.models import opened as opened_models
@@ -77,7 +76,7 @@ def test_gradients_and_generated_tokens_are_those_of_the_model_in_memory(tmp_pat
 
 
 def test_a_model_that_does_not_fit_is_read_by_layers_and_a_larger_one_is_refused(
-    tmp_path, monkeypatch
+    refusal, tmp_path, monkeypatch
 ):
     llama(False).save_pretrained(tmp_path)
     outline, need = (
@@ -88,10 +87,9 @@ def test_a_model_that_does_not_fit_is_read_by_layers_and_a_larger_one_is_refused
         monkeypatch.setattr(opened_models, "available", lambda place, free=free: free)
         assert (open_model(outline, tokens=16).held is not None) == by_layer
     monkeypatch.setattr(opened_models, "available", lambda place: need - 1)
-    with pytest.raises(
-        InputError, match=r"takes about \d+ MiB .* one layer at a time, .* are free"
-    ):
-        open_model(outline, tokens=16)
+    refusal(
+        r"takes about \d+ MiB .* one layer at a time, .* are free", open_model, outline, tokens=16
+    )
 
 
 def test_the_far_field_says_that_it_reads_by_layers(tmp_path, monkeypatch):
@@ -119,13 +117,12 @@ def test_layers_are_put_on_the_device(tmp_path, monkeypatch):
         assert scores.device == meta and scores.shape == (1, 9, 97)
 
 
-def test_a_weight_that_is_not_finite_is_named(tmp_path):
+def test_a_weight_that_is_not_finite_is_named(refusal, tmp_path):
     model = llama(False)
     model.model.layers[1].mlp.up_proj.weight.data[3, 4] = np.nan
     model.save_pretrained(tmp_path)
     opened = open_model(describe(tmp_path), by_layer=True)
-    with pytest.raises(InputError, match=r"infinity in 'model\.layers\.1\.mlp\.up_proj\.weight'"):
-        network_of(opened)
+    refusal(r"infinity in 'model\.layers\.1\.mlp\.up_proj\.weight'", network_of, opened)
 
 
 def test_a_bloom_is_read_by_layers_too(tmp_path, saved_bloom):

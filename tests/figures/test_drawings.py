@@ -1,0 +1,515 @@
+"""Every exhibit, plot and map: names are clear of lines and of each other, marks say verdicts, what
+is drawn and what a caption says is in the table beside the figure, and all of it is as recorded.
+
+`python tests/figures/test_drawings.py` records it anew in `tests/data/drawings.json`: how a figure
+looks follows from no law, so a change of it shows there. The words of captions are free.
+"""
+
+import json
+import re
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import farfield
+from farfield.figures.charts import RULE, Named, Panel, charted
+from farfield.figures.exhibit import NoResults
+from farfield.figures.gallery import recompute
+from farfield.figures.index import INDEX
+from farfield.figures.matrices import cells, heat_map
+from farfield.figures.papers.measured_figures import verdict_of
+from farfield.figures.parameter_map import parameter_map
+from farfield.figures.style import COLUMN_STYLE, STYLE, round_numbers, spoken
+from farfield.theory.answers.notation import terminal
+from farfield.theory.answers.writers.svg import COLOURS, NO, YES
+
+
+@cache
+def exhibit(name):
+    """An exhibit as it is drawn from the committed results, or why it is missing."""
+    try:
+        return recompute(INDEX[name])
+    except NoResults as why:
+        return str(why)
+
+
+PLOTTED = ("alibi", "-2*log(1+n)", "-log(1+n)^(3/2)", "-n/8")
+DOMAINS = {"a": "real", "b": "real"}
+MORE = {
+    **{
+        f"plot of {what}": lambda what=what: farfield.plot(*PLOTTED, what=what, length=64)
+        for what in ("bias", "weights", "trf", "leak", "price", "window")
+    },
+    "plot of tables": lambda: farfield.plot([0, -1, -3, -4], "alibi", "alibi", eps="1/7"),
+    "map of a line": lambda: parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=4),
+    "map of a wide line": lambda: parameter_map("-a*n", {"a": "1/100:1"}, points=4, eps="1/5"),
+    "map of a plane": lambda: parameter_map("-a*n^b", {"a": "0.1:3", "b": "0.1:1"}, points=4),
+    "map with an edge": lambda: parameter_map(
+        "-(a+b^2-1)*log(1+n)", {"b": "-2:2", "a": "-1:3"}, points=3, assumptions=DOMAINS
+    ),
+}
+"""Plots and maps."""
+MORE = {name: cache(draw) for name, draw in MORE.items()}
+
+
+# -- what was recorded -----------------------------------------------------------------------------
+
+FILE = Path(__file__).parents[1] / "data" / "drawings.json"
+LOOK = ("linestyle", "linewidth", "marker", "markersize", "fillstyle", "alpha", "drawstyle")
+
+
+def numbers(text):
+    return [float(x.replace(",", "")) for x in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def short(value):
+    """A number with five digits; what is none as it is."""
+    if isinstance(value, float | np.number) and not isinstance(value, np.bool_):
+        return float(f"{value:.5g}") if np.isfinite(value) else str(value)
+    return value if isinstance(value, int | str | None) else str(value)
+
+
+def course(values):
+    """How many numbers there are, the first, the last and the mean of those that are finite."""
+    values = np.ma.masked_invalid(np.ma.asarray(values, float)).compressed()
+    return [len(values), *map(short, (values[0], values[-1], values.mean()))] if len(values) else []
+
+
+def line(found):
+    """A line: its name, its colour and look, its points."""
+    look = [short(getattr(found, f"get_{name}")()) for name in LOOK]
+    ends = [course(x) for x in found.get_xydata().T]
+    return [found.get_label(), to_hex(found.get_color()), *look, found.get_clip_on(), *ends]
+
+
+def filled(found):
+    """What is filled: its colours, its width of line, its extent or its cells."""
+    shade = sorted({to_hex(c, keep_alpha=True) for c in found.get_facecolor()})
+    paths = [path.vertices for path in found.get_paths()] or [[]]
+    cells = found.get_array() if isinstance(found, QuadMesh) else np.concatenate(paths)
+    return [shade, [*map(short, found.get_linewidth())], course(np.ravel(cells))]
+
+
+def axis(found):
+    """An axis: its label, scale, ends and ticks."""
+    ticks = [[short(float(at)) for at in found.get_majorticklocs()]]
+    words = [text.get_text() for text in found.get_ticklabels()]
+    ends = [short(float(end)) for end in found.get_view_interval()]
+    return [found.get_label_text(), found.get_scale(), ends, *ticks, words]
+
+
+def frame(axes):
+    """A frame with all that is in it."""
+    images = [
+        [course(i.get_array()), [short(float(x)) for x in (*i.get_extent(), *i.get_clim())]]
+        for i in axes.images
+    ]
+    texts = [
+        [t.get_text(), to_hex(t.get_color()), t.get_fontsize(), t.get_ha(), t.get_va()]
+        for t in axes.texts
+    ]
+    areas = [[to_hex(p.get_facecolor(), keep_alpha=True), p.get_zorder()] for p in axes.patches]
+    return {
+        "title": axes.get_title(),
+        "x": axis(axes.xaxis),
+        "y": axis(axes.yaxis),
+        "grid": axes.xaxis.get_gridlines()[0].get_visible() if axes.xaxis.get_gridlines() else None,
+        "lines": [line(x) for x in axes.lines if x.get_gid() != "leader"],
+        "filled": [filled(x) for x in axes.collections],
+        "areas": areas,
+        "images": images,
+        "texts": texts,
+    }
+
+
+def figure(found):
+    return {
+        "inches": [short(x) for x in found.get_size_inches()],
+        "frames": [frame(axes) for axes in found.axes],
+    }
+
+
+def rows_of(table):
+    """A table: its columns, the course of its numbers, and its rows, of a long one three."""
+    columns = zip(*table.rows, strict=True)
+    numbers = [[x for x in each if isinstance(x, int | float | np.number)] for each in columns]
+    rows = table.rows if len(table.rows) <= 30 else table.rows[:: len(table.rows) // 2]
+    told = [[short(x) for x in row] for row in rows]
+    return [len(table.rows), list(table.columns), told, [course(each) for each in numbers]]
+
+
+def recorded(name):
+    """All that is drawn and the numbers that are told, or why an exhibit is missing."""
+    found = exhibit(name) if name in INDEX else MORE[name]()
+    if isinstance(found, str):
+        return found
+    said = {"numbers": numbers(str(found))}
+    if name in INDEX:
+        beside = [[*map(terminal, row)] for row in found.beside.rows] if found.beside else []
+        said = {"numbers": numbers(found.caption + found.made), "beside": beside}
+        said |= {"data": rows_of(found.data), "shown": found.shown and rows_of(found.shown)}
+    return said | (figure(found.figure) if found.figure else {})
+
+
+@pytest.mark.parametrize("name", [*INDEX, *MORE])
+def test_a_drawing_is_as_recorded(name):
+    assert json.loads(json.dumps(recorded(name))) == json.loads(FILE.read_text())[name]
+
+
+# -- geometry --------------------------------------------------------------------------------------
+
+PIXELS = 328
+"""Width of a figure on the narrowest phone."""
+
+
+def faults(figure):
+    """Names that a line goes through or that meet another one, each once."""
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+    found = []
+    for axes in figure.axes:
+        names = [(t.get_text(), t.get_window_extent()) for t in axes.texts if t.get_text()]
+        frame = axes.get_window_extent()
+        for line in axes.lines:
+            path = line.get_transform().transform_path(line.get_path())
+            ink = path.interpolated(8).vertices if len(path.vertices) < 2000 else path.vertices
+            if line.get_clip_on():
+                ink = ink[((ink > frame.min - 1) & (ink < frame.max + 1)).all(axis=1)]
+            x, y = ink.T
+            for name, box in names:
+                (x0, y0), (x1, y1) = box.padded(-2).get_points()  # letters rarely fill a box
+                if ((x > x0) & (x < x1) & (y > y0) & (y < y1)).any():
+                    found.append(f"{name} is crossed")
+        for k, (name, box) in enumerate(names):
+            found += [
+                f"{name} on {other}" for other, b in names[:k] if box.padded(-1.5).overlaps(b)
+            ]
+    return sorted(set(found))
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Every figure with lines, with its data."""
+    names = (e.id for e in INDEX.values() if "table" not in e.id and e.kind != "schematic")
+    return {name: exhibit(name) for name in names if not isinstance(exhibit(name), str)}
+
+
+def test_no_line_goes_through_a_name(drawn):
+    assert len(drawn) > 15
+    assert not {name: f for name, drawing in drawn.items() if (f := faults(drawing.figure))}
+
+
+def test_no_text_of_a_figure_is_below_nine_pixels_on_a_phone(drawn):
+    for name, figure in ((name, drawing.figure) for name, drawing in drawn.items()):
+        scale = PIXELS / (figure.get_size_inches()[0] * 72)
+        for text in figure.findobj(match=lambda artist: hasattr(artist, "get_fontsize")):
+            assert not text.get_text() or text.get_fontsize() * scale >= 9, (name, text.get_text())
+
+
+def test_marks_say_verdicts(drawn):
+    """A line that has the name of an encoding has filled points exactly where its series
+    converges, and no two lines of a panel look alike."""
+    assert not {YES, NO} & set(COLOURS)
+    assert verdict_of("rope + BCA") == "converges" and verdict_of("nope") == "diverges"
+    labels = ("alibi", "type1", "type2", "sandwich", "example1", "rope", "kerple_log")
+    marks = {"converges": ("o", "full"), "diverges": ("o", "none")}
+    meant = {spoken(label): marks.get(verdict_of(label), ("x", "full")) for label in labels}
+    seen = set()
+    for figure in (drawing.figure for drawing in drawn.values()):
+        assert not any(axes.get_legend() for axes in figure.axes) and not figure.legends
+        for axes in figure.axes:
+            every = (x for x in axes.lines if len(x.get_xdata()) > 1)
+            named = [x for x in every if (x.get_label() or "_")[0] != "_"]
+            looks = {(x.get_color(), x.get_linestyle()) for x in named}
+            assert len(looks) == len(named), "two lines look alike"
+            for line in named:
+                name = str(line.get_label()).removesuffix(", 8 heads")
+                if name in meant:
+                    seen.add(name)
+                    assert (line.get_marker(), line.get_fillstyle()) == meant[name], name
+    assert len(seen) == len(meant), meant.keys() - seen
+
+
+def named(axes):
+    """The lines of a frame that carry a name, with their points that are numbers."""
+    for line in axes.lines:
+        points = np.column_stack([line.get_xdata(), line.get_ydata()]).astype(float)
+        if not line.get_label().startswith("_"):
+            yield line, points[np.isfinite(points).all(axis=1)]
+
+
+MEASURED = {"perplexity", "gradient share", "cumulative gradient", "attention ERF", "tokens"}
+NUMBER = int | float | Fraction | np.number
+
+
+def in_table(data):
+    """The numbers of each row, rows that differ in seed or head alone as their mean; what was
+    measured beside them over the row length."""
+    groups = {}
+    for row in data.rows:
+        cells = dict(zip(data.columns, row, strict=True)) | {"seed": 0, "head": 0}
+        cells.pop("TRF of the rows", None)
+        key = tuple((k, v) for k, v in cells.items() if k not in MEASURED)
+        groups.setdefault(key, []).append([float(v) for k, v in cells.items() if k in MEASURED])
+    for key, rows in groups.items():
+        known = {k: float(v) for k, v in key if isinstance(v, NUMBER)}
+        means = np.mean(rows, axis=0).tolist()
+        yield [*known.values(), *means, *(y / known.get("row", 1) for y in means)]
+
+
+def test_every_point_of_a_line_is_in_the_table_beside_it(drawn):
+    for name, drawing in drawn.items():
+        table = {
+            (float(f"{x:.6g}"), float(f"{y:.6g}"))
+            for numbers in in_table(drawing.data)
+            for x, y in product(numbers, repeat=2)
+        }
+        for axes in drawing.figure.axes:
+            after = axes.get_xlabel().startswith("n + 1")
+            for line, points in named(axes):
+                shown = {(float(f"{x - after:.6g}"), float(f"{y:.6g}")) for x, y in points}
+                assert shown <= table, (name, line.get_label(), shown - table)
+
+
+FAR = ("qin2024.fig6", "KERPLE-log, r1 = 6/5")
+"""A line that leaves its frame: it ends far above the others."""
+ZOOMS = {"chi2023.fig6", "chi2023.fig7"}
+"""Below is the beginning of what is above."""
+CLOUDS = {"farfield.levels", "farfield.hold-and-use"}
+"""Points with a name each, which take more room."""
+
+
+def test_lines_fill_their_frames_and_lie_within_them(drawn):
+    for name, drawing in drawn.items():
+        above, *below = drawing.figure.axes
+        for axes in (above, *below * (name not in ZOOMS)):
+            transform = axes.transData + axes.transAxes.inverted()
+            lines = [
+                (xy.clip(0, 1) if (name, line.get_label()) == FAR else xy)
+                for line, points in named(axes)
+                for xy in [transform.transform(points)]
+            ]
+            if lines:
+                low, high = np.min(np.concatenate(lines), 0), np.max(np.concatenate(lines), 0)
+                assert (low > -0.001).all() and (high < 1.001).all(), name
+                assert (high - low > (0.75, 0.55 if name in CLOUDS else 0.65)).all(), name
+
+
+def test_a_panel_takes_at_most_three_inches_of_a_column(drawn):
+    for name, drawing in drawn.items():
+        width, height = drawing.figure.get_size_inches()
+        frames = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
+        rows = {round(axes.get_position().y0, 2) for axes in frames}
+        assert width == 3.4 and 1.5 < height / len(rows) <= (4.2 if name in CLOUDS else 3), name
+
+
+def test_cells_leave_little_of_their_figure_empty():
+    """Squares are as large as the width of a column allows."""
+    for e in (e for e in INDEX.values() if e.kind == "schematic"):
+        figure = exhibit(e.id).figure
+        figure.get_layout_engine().execute(figure)
+        assert (figure.get_tightbbox().size > 0.87 * figure.get_size_inches()).all(), e.id
+
+
+def test_cells_say_what_is_seen():
+    """Seen keys grey, those pointed at blue, others empty; as much room left as right of them."""
+    axes, seen = Figure().subplots(), np.tri(3, 4, dtype=bool)
+    cells(axes, seen, lambda i, j: f"{i},{j}", accent=np.eye(3, 4, dtype=bool))
+    (mesh,) = axes.collections
+    red, green, blue, alpha = mesh.to_rgba(mesh.get_array()).T
+    assert alpha.T.tolist() == [[0.65, 0, 0, 0], [0.4, 0.65, 0, 0], [0.4, 0.4, 0.65, 0]]
+    grey = seen & ~np.eye(3, 4, dtype=bool)
+    assert (red.T == green.T)[grey].all() and (blue.T > red.T)[np.eye(3, 4, dtype=bool)].all()
+    texts = {text.get_text(): text.get_position() for text in axes.texts}
+    assert texts == {f"{i},{j}": (j, i) for i, j in np.argwhere(seen)}
+    for (low, high), size in ((axes.get_xlim(), 4), (axes.get_ylim()[::-1], 3)):
+        assert 0 < -0.5 - low < 0.2 and low + high == pytest.approx(size - 1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "wanted"),
+    [
+        ((0.7, 30), [1, 2, 5, 10, 20]),
+        ((15, 75), [20, 30, 40, 50, 60]),
+        ((0.03, 0.06), [0.03, 0.04, 0.05, 0.06]),
+        ((410, 490), [420, 440, 460, 480]),
+        ((1.01, 1.029), [1.01, 1.015, 1.02, 1.025]),
+        ((1e-6, 3e-6), [1e-6, 2e-6, 3e-6]),
+    ],
+)
+def test_ticks_are_round(ends, wanted):
+    assert round_numbers(*ends) == pytest.approx(wanted)
+
+
+def test_a_heat_map_is_the_bias_by_distance_and_empty_after_the_query():
+    image = heat_map(Figure().subplots(), np.array([0.5, -1, -2])).get_array()
+    assert image.filled(9).tolist() == [[0.5, 9, 9], [-1, 0.5, 9], [-2, -1, 0.5]]
+
+
+def test_what_helps_to_read_is_fainter_than_what_is_read():
+    """Grid, frame, comparisons, leaders and data, in this order of weight."""
+    for style in (STYLE, COLUMN_STYLE):
+        grid, frame = style["grid.linewidth"], style.get("axes.linewidth", 0.8)
+        assert grid < frame <= RULE["linewidth"] < style["lines.linewidth"] < 1.7
+        assert style["grid.alpha"] < 0.2 and style["hatch.linewidth"] < frame
+        assert style["lines.markersize"] <= 4 * style["lines.linewidth"]
+        assert style["legend.fontsize"] < style["font.size"] == style["axes.titlesize"] <= 10
+
+
+@pytest.mark.parametrize("name", [name for name in MORE if name != "map with an edge"])
+def test_names_of_a_plot_are_clear(name):
+    assert not faults(MORE[name]().figure)
+
+
+def test_lines_that_end_together_are_named_in_the_order_in_which_they_come_there():
+    x = np.linspace(0, 1, 50)
+    lines = [Named(f"power {k}", x, x**k) for k in (1, 3, 9)]
+    figure = charted(2.5, Panel(lines, {"xlim": (0, 1), "ylim": (0, 1.1)}))
+    (axes,) = figure.axes
+    assert not faults(figure)
+    heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
+    assert heights["power 1"] > heights["power 3"] > heights["power 9"]
+    assert all(text.get_position()[0] > 1 for text in axes.texts), "right of the frame"
+
+
+def test_faults_are_found():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1])
+    axes.text(0.45, 0.5, "through")
+    axes.text(0.2, 0.8, "one name")
+    axes.text(0.22, 0.8, "another")
+    assert faults(figure) == ["another on one name", "through is crossed"]
+
+
+# -- captions beside their data --------------------------------------------------------------------
+
+
+def test_captions_of_our_models_are_read_off_their_points():
+    drawing = exhibit("farfield.mixtures")
+    ratio = {row[:2]: row[2] for row in drawing.data.rows}
+    assert f"from {ratio['1/4', 0]:.2f} to {ratio['1/4', 1]:.2f}" in drawing.caption
+    assert max(k for _, k in ratio) == 8 and {s for s, _ in ratio} == {"1/2", "1/4", "1/16"}
+
+    drawing = exhibit("farfield.levels")
+    short = [row for row in drawing.data.rows if row[1] == 1000]
+    best = [a for a in short if not any(b[3] < a[3] and b[4] < a[4] for b in short)]
+    names = " or ".join(spoken(row[0]) for row in sorted(best, key=lambda row: row[3]))
+    assert f"none of {len(short)} biases" in drawing.caption and f"than {names}," in drawing.caption
+    assert f"{sum(row[2] for row in drawing.data.rows)} models" in drawing.made
+
+    drawing = exhibit("farfield.hold-and-use")
+    learned = [row for row in drawing.data.rows if row[2] == "true"]
+    well = [row for row in learned if row[3] >= 0.5]
+    known = [row for row in well if row[4] is not None]
+    assert numbers(drawing.caption)[:2] == [len(well), len(learned)]
+    assert f"measured for {len(known)} of these; it holds for all" in drawing.caption
+    assert all(row[4] <= 1.05 for row in known) and {row[1] for row in learned} >= {1, 2}
+
+
+def means(rows, x, y):
+    """The mean over seeds of a column by encoding and x, in the order of the rows."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["encoding"], {}).setdefault(row[x], []).append(row[y])
+    return {
+        name: {at: float(np.mean(each)) for at, each in by.items()} for name, by in found.items()
+    }
+
+
+def of_perplexity(rows, trained):
+    by_name = means(rows, "length", "perplexity")
+    longest = max(row["length"] for row in rows)
+    yield f"From {trained} to {longest} tokens perplexities"
+    for name, by in by_name.items():
+        ratio = by[max(by)] / by[trained]
+        yield spoken(name) + (f" {ratio:.3g}-fold" if ratio > 1.05 else "")
+
+
+def of_windows(rows, trained):
+    cases = {}
+    for row in rows:
+        case = cases.setdefault((row["encoding"], row["window"]), {})
+        case.setdefault(row["mode"], []).append(row["perplexity"])
+    sliding, apart = "sliding window", "nonoverlapping window"
+    better = [np.mean(c[sliding]) <= np.mean(c[apart]) for c in cases.values()]
+    yield f"lower perplexity in {sum(better)} of {len(better)} cases"
+    yield "(stride 1)"
+
+
+def of_gradient(rows, trained):
+    if "nearest tokens" in rows[0]:
+        for name, by in means(rows, "nearest tokens", "gradient share").items():
+            if trained in by:
+                yield f"{by[trained]:.0%} for {spoken(name)}"
+        return
+    models = {}
+    for row in rows:
+        share = models.setdefault((row["trained"], row["seed"]), {0: 0.0})
+        share[row["position"]] = row["cumulative gradient"]
+    for n in sorted({n for n, _ in models}):
+        near = []
+        for share in (share for (m, _), share in models.items() if m == n):
+            within = [p for p in share if p and abs(p - n) <= n / 8]
+            near.append(share[max(within)] - share[min(within) - 4])
+        yield f"{np.mean(near):.0%} where that is {n}"
+
+
+def of_fields(rows, trained):
+    eps, (length,) = min(row["eps"] for row in rows), {row["row"] for row in rows}
+    least = [row | {"share": row["attention ERF"] / length} for row in rows if row["eps"] == eps]
+    yield f"All but {eps:g} of the attention needs a share of the {length} tokens"
+    for name, by in means(least, "eps", "share").items():
+        yield f"{by[eps]:.0%} for {spoken(name)}"
+
+
+def of_print(rows, trained):
+    known = [r for r in rows if r["within 5%"] and r["verdict"] in ("converges", "diverges")]
+    agree = sum((r["verdict"] == "converges") == (r["within 5%"] == "yes") for r in known)
+    if known:
+        yield f"agree in {agree} of {len(known)} rows"
+    alone = {r["trained"] for r in rows}
+    if len(alone) == 1:
+        yield f"trained on {alone.pop()} tokens"
+
+
+READ = {
+    "measured_figures.perplexity": of_perplexity,
+    "measured_figures.windows": of_windows,
+    "measured_figures.cumulative_gradient": of_gradient,
+    "measured_figures.gradient_by_position": of_gradient,
+    "measured_figures.attention_fields": of_fields,
+    "printed_tables.perplexities": of_print,
+}
+WALK = [e.id for e in INDEX.values() if e.draw in READ]
+
+
+@pytest.mark.parametrize("name", WALK)
+def test_each_number_of_a_caption_is_one_of_its_data(name):
+    drawing = exhibit(name)
+    rows = [dict(zip(drawing.data.columns, row, strict=True)) for row in drawing.data.rows]
+    of_rows = re.search(r"in rows of (\d+)", drawing.made)
+    read = [*READ[INDEX[name].draw](rows, int(of_rows[1]) if of_rows else None)]
+    for words in read:
+        assert words in drawing.caption
+    rest = drawing.caption
+    for words in sorted([*read, *map(spoken, {row["encoding"] for row in rows})], key=len)[::-1]:
+        rest = rest.replace(words, "")
+    assert not numbers(rest), rest
+
+
+def test_every_drawing_of_results_is_walked():
+    measured = {e.draw for e in INDEX.values() if e.kind == "measured" and e.paper != "farfield"}
+    assert measured - READ.keys() == {"measured_figures.absent", "measured_tables.measured_table"}
+
+
+if __name__ == "__main__":
+    each = (f"{json.dumps(name)}: {json.dumps(recorded(name))}" for name in (*INDEX, *MORE))
+    FILE.write_text("{\n" + ",\n".join(each) + "\n}\n", encoding="utf-8")
