@@ -563,7 +563,7 @@ def _with_crossover(
 def _settled(light: Series, heavy: Series, lighter: str, order: Sequence[PeriodBlock]) -> int:
     """An M with u_j <= v_j for all j >= M, from the order of the blocks from there on."""
     period, side = order[0].period, 0 if lighter == "a" else 1
-    starts = (s.distances(s.start, s.start + 1)[0] for s in (*light.last, *heavy.last))
+    starts = (s.first for s in (*light.last, *heavy.last))
     start = max(2, *(-(-at // period) for at in starts))
     ratio = at_precision(lambda: to_arb(light.total()) / to_arb(heavy.total()), BITS)
     for k in range(MAX_DOUBLINGS):

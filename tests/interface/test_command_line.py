@@ -6,11 +6,10 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 
 import pytest
 
-import farfield.progress_bar
+import farfield
 from farfield.cli import GROUPS, VERBS, _require_known, application, main
 from farfield.help import EXAMPLES
 from farfield.theory.answers.blocks import in_colour
@@ -138,35 +137,6 @@ def test_options_go_to_the_formulas_that_have_them(run, complaint):
     found = json.loads(run(*given, *values)[1])
     assert [row[0] for row in found["rows"]] == ["-2*n", "alibi, head 1", "kerple_log"]
     assert "they have: " in complaint(*given, *values, "--set", "b=1")
-
-
-def test_a_log_gets_progress_by_lines_without_being_asked(capsys, monkeypatch):
-    for name, value in (("LOG_S", 0.05), ("SILENT_S", 0.05), ("QUIET_S", 0.0)):
-        monkeypatch.setattr(farfield.progress_bar, name, value)
-    monkeypatch.setattr(farfield.progress_bar._Lines, "wait", 0.05)
-    with farfield.progress_bar.progress("work") as step:
-        step("note", 0, 0, "of weight")
-        assert capsys.readouterr().err == "work: of weight\n"  # at once
-        step("half", 1, 2, "loss 2.5")
-        said: list[str] = []
-        while len(said) < 3:  # the second and third though nothing is reported
-            time.sleep(0.01)
-            said += capsys.readouterr().err.splitlines()
-    for line in said:
-        assert re.fullmatch(
-            r"work: half \(loss 2\.5\), 1 of 2; \d+ s so far, about \d+ s left", line
-        )
-
-
-def test_what_was_finished_before_is_no_speed(capsys, monkeypatch):
-    """Of 9 runs 6 were finished: with 1 of the others in 100 s, the last 2 take 200 s more."""
-    now = [0.0]
-    monkeypatch.setattr(farfield.progress_bar.time, "monotonic", lambda: now[0])
-    shown = farfield.progress_bar._Lines("sweep")
-    for now[0], done in ((0.5, 3), (1.0, 6), (101.0, 7)):
-        shown("sweep", done, 9)
-    shown.tick()
-    assert capsys.readouterr().err == "sweep: sweep, 7 of 9; 101 s so far, about 200 s left\n"
 
 
 def test_a_short_question_says_nothing_on_standard_error(run):

@@ -5,8 +5,9 @@ import json
 import math
 import os
 import re
-import time
+import threading
 import types
+from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -22,13 +23,15 @@ from farfield.commands.models import _page
 from farfield.commands.pages import folder_name
 from farfield.commands.training import ModelOptions
 from farfield.figures.exhibit import Data, Drawing
-from farfield.figures.gallery import Gallery
+from farfield.figures.gallery import Gallery, named
 from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output, Subject
 from farfield.output import lay_out, reading, speaks_unicode, write_answers, write_rows
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness import runs as engines
 from farfield.validation.harness.runs import RunState
 from farfield.validation.harness.settings import settle
+from farfield.validation.papers.claim import CHECKS
+from farfield.validation.papers.ledger import claim
 
 
 class Said:
@@ -133,27 +136,37 @@ def test_signs_of_mathematics_are_for_a_stream_that_takes_them(encoding, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("each", "lines"),
+    ("report", "begins", "lines"),
     [
-        (None, []),  # what has nothing to say before 10 s are over; then its title
-        (lambda at: ("half", 1, 2), [10, 30, 50]),
-        (lambda at: ("half", at, 60), [10, 20, 30, 40, 50]),
-        (lambda at: ("half", at // 25, 60), [10, 25, 45, 55]),
+        (lambda at: (1, 60), (1,), [10, 30, 50]),
+        (lambda at: (at, 60), (1,), [10, 20, 30, 40, 50]),
+        (lambda at: (at // 25, 60), (1,), [10, 25, 45, 55]),
+        (lambda at: (at % 25, 60), (1, 25, 50), [10, 20, 30, 40, 50]),
+        (lambda at: (at, 60 + at // 25), (1, 25, 50), [10, 20, 30, 40, 50]),
     ],
 )
-def test_a_log_has_news_every_ten_seconds_and_a_line_every_twenty(each, lines, monkeypatch):
+def test_a_log_has_news_every_ten_seconds_and_a_line_every_twenty(
+    report, begins, lines, monkeypatch
+):
+    """The time left is at the speed since the last report of the first two seconds, or since work
+    of another size began."""
     clock, told = [0.0], []
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr(bars, "print_error", told.append)
     log = bars._Lines("work")
+    log("a note", 0, 0)
     for second in range(60):
         clock[0] = float(second)
-        if each is not None:
-            log(*each(second))
+        log("half", *report(second), "loss 2.5")
         log.tick()
-    at = [int(re.search(r"; (\d+) s so far", line)[1]) for line in told]
-    assert at == (lines or [10, 30, 50])
-    assert all(line.startswith("work: half, " if each else "work; ") for line in told)
+    wanted = ["work: a note"]
+    for at in lines:
+        done, total = report(at)
+        begin = max(x for x in begins if x <= at)
+        more = done - report(begin)[0]
+        left = f", about {(total - done) * (at - begin) / more:.0f} s left" if more else ""
+        wanted.append(f"work: half (loss 2.5), {done} of {total}; {at} s so far{left}")
+    assert told == wanted
 
 
 def test_progress_is_looked_at_after_a_while_and_then_often():
@@ -192,25 +205,39 @@ def test_a_bar_shows_each_report(monkeypatch, capsys):
             return 7
 
         def update(self, task, **how):
-            shown.append((task, how))
+            shown.append((task, how["description"], how["completed"], how["total"]))
 
     monkeypatch.setattr(bars, "_bars", Bars)
-    monkeypatch.setattr(bars._Bar, "wait", 0.01)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    bar = bars._Bar("work")
+    bar.close()
+    bar("early", 0, 0)
+    for report in (("[half]", 1, 2, "loss 2"), ("only", 0, 1), ("", 3, 9, "news"), ("", 1, 1)):
+        bar(*report)
+        bar.tick()
+    bar("late", 0, 0, "of weight")
+    bar.close()
+    assert shown == [
+        *("start", ("work", None)),
+        (7, "work: [half] (loss 2)", 1, 2),
+        (7, "work: only", 0, None),
+        (7, "work: news", 3, 9),
+        (7, "work", 1, None),
+        *(("work: of weight", False), "stop"),
+    ]
+    assert capsys.readouterr().err == "work: early\n"
+
+
+@pytest.mark.parametrize(("terminal", "kind"), [(True, bars._Bar), (False, bars._Lines)])
+def test_progress_is_shown_from_its_opening_to_its_end(terminal, kind, monkeypatch, capsys):
+    ticked, closed = threading.Event(), []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(kind, "wait", 0.001)
+    monkeypatch.setattr(kind, "tick", lambda self: ticked.set())
+    monkeypatch.setattr(kind, "close", lambda self: closed.append(self))
     with bars.progress("work", "at first") as step:
-        step("early", 0, 0)
-        step("[half]", 1, 2, "loss 2")
-        while len(shown) < 4:
-            time.sleep(0.01)
-        step("late", 0, 0)
-        step("", 1, 1)
-        while shown[-1][1].get("total", 9) is not None if shown[-1][0] == 7 else True:
-            time.sleep(0.01)
-    assert shown[:2] == ["start", ("work", None)]
-    assert shown[2] == (7, {"description": "work: [half] (loss 2)", "completed": 1, "total": 2})
-    assert ("work: late", False) in shown and shown[-1] == "stop"
-    assert shown[-2] == (7, {"description": "work", "completed": 1, "total": None})
-    assert capsys.readouterr().err == "work: at first\nwork: early\n"
+        assert type(step) is kind and ticked.wait(60) and not closed
+    assert step.over.is_set() and closed == [step]
+    assert capsys.readouterr().err == "work: at first\n"
 
 
 def test_each_option_of_a_training_is_a_setting_of_its_run():
@@ -417,19 +444,49 @@ def test_the_catalogue_fits_a_terminal(run, monkeypatch):
         assert (shown == piped) is (columns == wide)
 
 
-def test_files_of_figures_are_named_or_counted(run, monkeypatch):
-    told = []
+@pytest.fixture
+def steps(monkeypatch):
+    """What a verb that writes pages reports of its progress."""
+    found = []
 
+    @contextmanager
+    def progress(what, opening=""):
+        yield lambda *step: found.append(step)
+
+    monkeypatch.setattr("farfield.commands.pages.progress", progress)
+    return found
+
+
+def test_files_of_figures_are_named_or_counted(run, monkeypatch, steps):
     def draw(names, folder, *, notice, **_):
-        told.append([notice(name) for name in names])
-        files = [f"{folder}/{name}.svg" for name in names]
+        for name in names:
+            notice(name)
         drawn = dict.fromkeys(("sun2023.table1", "sun2023.table2"), Drawing(Data((), ()), "it"))
+        files = [f"{folder}/{name}.svg" for name in names]
         return Gallery(drawn, {}, files=(*files, f"{folder}/index.html"))
 
     monkeypatch.setattr("farfield.figures.gallery.draw", draw)
     for count, last in ((2, "written: o/fig6.svg, o/fig7.svg, o/index.html"), (3, "4 files in o")):
-        code, out, _ = run("figures", *("fig6", "fig7", "fig8")[:count], "--out", "o")
+        names = ("fig6", "fig7", "fig8")[:count]
+        code, out, _ = run("figures", *names, "--out", "o")
         assert code == 0 and out.splitlines()[-2:] == [last, "index: o/index.html"]
+        every = sum(len(named(name)) for name in names)
+        assert steps[-count:] == [(name, k, every) for k, name in enumerate(names, 1)]
+    run("figures", "--out", "o")
+    assert len(steps) == 5, "of all that are drawn each is told"
+
+
+def test_claims_are_counted_as_they_are_decided(run, monkeypatch, steps):
+    own = [claim("sun2023.fp16.centred"), claim("qin2024.eq13")]
+
+    def claims(name, kind, told):
+        return [told(one) or one for one in own]
+
+    monkeypatch.setattr("farfield.validation.papers.ledger.claims", claims)
+    found = json.loads(run("claims", "--verdict", "holds_as_printed", "--json")[1])
+    every = len(CHECKS)
+    assert steps == [("", k, every, f"{c.id}: {c.verdict.words}") for k, c in enumerate(own, 1)]
+    assert [one["id"] for one in found] == [c.id for c in own if c.verdict == "holds_as_printed"]
 
 
 def test_the_doctor_names_all_that_may_be_here(run, monkeypatch):

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 import farfield
 from farfield.cli import VERBS, application
+from farfield.options import own_class
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.writers.tables import latex_tables
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -121,7 +122,8 @@ def test_own_code_is_named_in_python_as_in_the_shell(run, tmp_path):
 def test_a_count_is_written_in_python_as_in_the_shell(refusal):
     near, far = farfield.check("-n/8", trained="1k")
     assert near.verdict == "converges" and far.trained == 1024 == far.forecast.tested / 16
-    assert farfield.study("-n/8", trained="1k").settings["length"] == 1024
+    studied = farfield.study("-n/8", trained="1k", tested="2k,8k")
+    assert studied.lengths == (1024, 2048, 8192)
     for verb in (farfield.check, farfield.study):
         refusal(r"trained 'x' is not a number; .* 4k", verb, "-n", trained="x")
     refusal(
@@ -305,6 +307,15 @@ def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
         farfield.demo(bias=given[0], out=str(tmp_path / "out"))
     mine = [run for run in asked if run.label == "Slope"]
     assert len(mine) == 4 and {run.encoding for run in mine} == {"own.py:Slope"}
+
+
+def test_a_class_of_a_file_is_no_function_of_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.py").write_text(SLOPE)
+    (tmp_path / "two.py").write_text(f"{SLOPE}\ndef bias(n):\n    return -n\n")
+    for name in ("one.py", "one.py:Slope", "two.py:Slope"):
+        assert own_class(name) == f"{name[:6]}:Slope"
+    assert own_class("two.py:bias") == own_class("-n") == own_class(numpy.zeros(2)) == ""
 
 
 def test_a_class_is_trained_beside_whatever_a_formula_may_be(refusal, tmp_path, monkeypatch):

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield import (
-    encoding,
-    price_of_distance,
-    reach,
-)
+from farfield import encoding, price_of_distance, reach
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.search import Bracket
 from farfield.theory.functions.nodes import n

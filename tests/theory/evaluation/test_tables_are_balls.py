@@ -9,12 +9,7 @@ import pytest
 import sympy
 from flint import arb
 
-from farfield import (
-    InputError,
-    attention_resolution,
-    encoding,
-    layered_receptive_field,
-)
+from farfield import InputError, attention_resolution, encoding, layered_receptive_field
 from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
@@ -277,9 +272,8 @@ def test_what_is_below_all_floats_is_minus_infinity():
     assert tabulate(read("Max(1-exp(exp(n)),-30)"), [10**6]).tolist() == [-30]
 
 
-def test_a_table_larger_than_the_memory_is_refused_at_once():
-    with pytest.raises(InputError, match="fits into the memory"):
-        encoding("-n").bias(range(10**15))
+def test_a_table_larger_than_the_memory_is_refused_at_once(refusal):
+    refusal("fits into the memory", encoding("-n").bias, range(10**15))
 
 
 class Plain(Arrays):
