@@ -250,10 +250,10 @@ def _complain(what: str, code: int) -> int:
 
 @cache
 def _names(verb: str) -> set[str]:
-    """The options of a verb, without the forms that only a program would write."""
-    arguments = application()[verb].assemble_argument_collection()
-    names = {name for one in arguments for name in one.names if not name.startswith("--empty-")}
-    return names | {"--help", "--version"}
+    """The options of a verb."""
+    app = application()
+    each = app[verb].assemble_argument_collection(default_parameter=app.default_parameter)
+    return {name for one in each for name in one.names} | {"--help", "--version"}
 
 
 UNITS = ("token", "tokens", "key", "keys", "head", "heads", "nat", "nats", "layer", "layers", "%")

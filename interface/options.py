@@ -66,7 +66,7 @@ _RESERVED = ("heads", "head", "dialect", "tail", "bca", "values", "name", "assum
 _FORMULA, _ANSWER = map(Group.create_ordered, FOLDED)
 
 
-@Parameter(name="*", negative=(), group=_FORMULA)
+@Parameter(name="*", group=_FORMULA)
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """Which encoding is meant, and how long may be thought about it."""
@@ -235,7 +235,7 @@ class Subject:
             yield
 
 
-@Parameter(name="*", negative=(), group=_ANSWER)
+@Parameter(name="*", group=_ANSWER)
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """How the answer is written."""

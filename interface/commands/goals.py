@@ -50,7 +50,7 @@ TARGETS = {
 a sign, as ">=1024"; with --heads first:last, spaced geometrically, or a list."""
 
 _SUBNORMAL = Annotated[bool | None, Parameter(help="subnormal weights are 0.")]
-Goal = Parameter(name="*", negative=())(
+Goal = Parameter(name="*")(
     make_dataclass(
         "Goal",
         [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from farfield.validation.harness.settings import Run
 
 
-@Parameter(name="*", negative=())
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """What is trained on which text, and how; the encoding apart."""

@@ -111,8 +111,8 @@ def test_a_list_is_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     lay_out(rows)
     assert capsys.readouterr().out == "a    one  x y\nbcd  t    z\n"
-    lay_out([("ab", "c", "d-e fg hi jk")])
-    assert capsys.readouterr().out == "ab  c  d-e fg\n       hi jk\n"
+    lay_out([("ab", "c", "fgh de-fg hi")])
+    assert capsys.readouterr().out == "ab  c  fgh\n       de-fg\n       hi\n"
 
 
 def test_what_a_reading_says_first(tmp_path):

@@ -102,6 +102,8 @@ SLIPS = {
     ("trf", "-(a+b+c+d+f)*n"): r": --set a=VALUE --set b=VALUE --set c=VALUE --set d=VALUE$",
     ("check", "alibi", "--colour", "64"): r"a parameter is written --set colour=64; ",
     ("check", "--colour", "-n"): r"a parameter is written --set colour=VALUE; ",
+    ("check", "-n", "--no-verify"): r"check has no option --no-verify; did you mean --verify\?",
+    ("design", "-a*n", "--no-flush-to-zero"): r"design has no option --no-flush-to-zero; ",
     ("cite", "--colour=6"): r"cite has no option --colour; accepted: --ascii, --csv",
     ("trf", "-n", "--t", "3"): r"did you mean --trained\?",
     ("atlas", "page"): r"'page' is neither",
@@ -177,7 +179,7 @@ SLIPS = {
     ("check", "-n", "--dialect", "press"): r"no dialect",
     ("check", "alibi", "--dialect", "presss"): r"accepted: press",
     ("check", "alibi", "--set", "delta=2"): r"delta",
-    ("check", "alibi", "--hed", "8"): r"no option --hed; did you mean --head\? the nearest of 19: ",
+    ("check", "alibi", "--hed", "8"): r"no option --hed; did you mean --head\? the nearest of 18: ",
     (
         "check",
         "alibi",
