@@ -9,7 +9,6 @@ import pytest
 import sympy
 
 from farfield import layered_receptive_field as field
-from farfield.cli import main
 
 LOCAL = {"window": 100, "mixing": "1/20"}
 
@@ -82,11 +81,8 @@ def test_a_layer_that_says_nothing_is_refused(refusal, layers, why):
     refusal(why, field, layers=layers, length=64)
 
 
-def test_the_command(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["trf", "--layer", "{window = 100} x100", "--mixing", "1/20", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert stop.value.code == 0 and (found["tokens"], round(found["rule"])) == (588, 154)
-    with pytest.raises(SystemExit) as stop:
-        main(["trf", "-n", "--layer", "{window = 100}"])
-    assert stop.value.code == 2 and "accepted alone" in capsys.readouterr().err
+def test_the_command(run, complaint):
+    code, out, _ = run("trf", "--layer", "{window = 100} x100", "--mixing", "1/20", "--json")
+    found = json.loads(out)
+    assert (code, found["tokens"], round(found["rule"])) == (0, 588, 154)
+    assert "accepted alone" in complaint("trf", "-n", "--layer", "{window = 100}")

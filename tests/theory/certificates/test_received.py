@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import time
 
 import pytest
 from formal.certified import FOLDER
@@ -80,9 +79,7 @@ def test_an_altered_file_is_no_certificate(refusal, source, no_prover, tmp_path,
     assert text != source, "nothing was altered"
     place = tmp_path / "received.v"
     place.write_text(text, encoding="utf-8")
-    start = time.monotonic()
     assert len(refusal("is no certificate: ", verify_certificate, place)) < 600
-    assert time.monotonic() - start < 30
 
 
 def test_every_generated_file_is_one(refusal, no_prover, source, tmp_path):
@@ -112,12 +109,10 @@ def places(folder):
     }
 
 
+@pytest.mark.timeout(60)
 def test_what_is_no_file_of_text_is_one_line_at_once(refusal, no_prover, tmp_path):
     for name, said in places(tmp_path).items():
-        start = time.monotonic()
-        refused = refusal(said, verify_certificate, str(tmp_path) + "/" + name)
-        assert time.monotonic() - start < 5
-        assert refused.count("accepted: ") == 1
+        assert refusal(said, verify_certificate, f"{tmp_path}/{name}").count("accepted: ") == 1
 
 
 # -- the answer, with a program in the prover's place ---------------------------------------------

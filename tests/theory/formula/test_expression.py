@@ -1,4 +1,4 @@
-"""The reader of formulas: every feature of its grammar, every bad input it must refuse."""
+"""The reader of formulas: every feature of its grammar, every bad input it must refuse; domains."""
 
 import pickle
 
@@ -6,9 +6,10 @@ import mpmath
 import pytest
 import sympy
 
+from farfield import check_convergence, encoding
 from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_LENGTH, MAX_TOKENS
 from farfield.theory.formula.grammar import read
-from farfield.theory.formula.parameters import interval, parameter, sign_domain
+from farfield.theory.formula.parameters import DOMAINS, interval, parameter, sign_domain
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
@@ -354,6 +355,7 @@ def test_a_parameter_is_positive_unless_said_otherwise():
         ("[0, 2)", "nonnegative", (0, 2, True, False)),
         ("(0, oo)", "positive", (0, sympy.oo, False, False)),
         ("(-oo, 0]", "nonpositive", (-sympy.oo, 0, False, True)),
+        ("(0, 2]", "positive", (0, 2, False, True)),
         ("[-1, -1/2]", "negative", (-1, R(-1, 2), True, True)),
         ("(-1, 1)", "real", (-1, 1, False, False)),
         ("[0.1, 0.1]", "positive", (R(1, 10), R(1, 10), True, True)),
@@ -455,3 +457,22 @@ def test_a_single_symbol_is_the_distance(symbol):
 )
 def test_nothing_is_answered_about_another_formula(refusal, given, message):
     refusal(message, as_expression, given)
+
+
+VALUES = (-3, -1, "-1/2", 0, "1/2", 1, "3/2", 2, "5/2", 7)
+INTERVALS = ("[0, 2)", "(0, 2]", "[1, oo)", "(-oo, 1)", "[-1, 1]", "(1/2, 3/2)", "[2, 2]")
+
+
+@pytest.mark.parametrize("domain", (*DOMAINS, *INTERVALS))
+def test_the_same_values_are_accepted_everywhere(refusal, domain):
+    found = check_convergence("-a^2*n-n", assumptions={"a": domain})
+    for value in VALUES:
+        inside = sympy.Rational(value) in interval(domain)
+        for ask in (
+            lambda v=value: encoding("-a^2*n-n", assumptions={"a": domain}, a=v),
+            lambda v=value: found.at(a=v),
+        ):
+            if inside:
+                ask()
+                continue
+            refusal("outside its domain", ask)
