@@ -85,7 +85,6 @@ def application(whole: bool = False) -> App:
         help_epilogue="farfield VERB -h: its examples and options. docs/reference/commands.md: "
         "an answer of each.",
         version=__version__,
-        version_flags=["--version"],
         help_flags=["--help"],
         group_parameters=Group.create_default_parameters("Options"),
         default_parameter=Parameter(negative=(), show_default=_default),
@@ -198,7 +197,7 @@ def todays(given: Sequence[str]) -> list[str]:
 
 def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:
     """The defect of a command line, with the accepted forms."""
-    verb, argument = given[0] if given else "farfield", error.argument
+    verb, argument = given[0], error.argument
     if isinstance(error.__cause__, InputError):
         return str(error.__cause__)
     if isinstance(error, MissingArgumentError) and argument is not None:
@@ -208,7 +207,7 @@ def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:
         if name in given:
             return f"{verb}: {name} has no value ({said})"
         return f"{verb} needs {name} ({said})"
-    if isinstance(error, RepeatArgumentError) and error.token.keyword:
+    if isinstance(error, RepeatArgumentError):
         return f"{verb}: {error.token.keyword} is given twice; accepted: once"
     if isinstance(error, CoercionError) and error.token is not None:
         wanted = ", ".join(map(str, get_args(error.target_type)))

@@ -334,7 +334,7 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
 
 def _is(kind: Callable[[str], bool], text: object) -> bool:
     """Whether a text is the name of a file or a folder."""
-    return isinstance(text, str) and "\0" not in text and kind(text)
+    return isinstance(text, str) and kind(text)
 
 
 def _option_names(formula: Any) -> set[str]:

@@ -41,7 +41,7 @@ def progress(what: str, opening: str = "") -> Iterator[Step]:
     if opening:
         print_error(f"{what}: {opening}")
     shown = _Bar(what) if sys.stderr.isatty() else _Lines(what)
-    ticker = threading.Thread(target=shown.watch, daemon=True)
+    ticker = threading.Thread(target=shown.watch)
     ticker.start()
     try:
         yield shown

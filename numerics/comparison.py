@@ -448,8 +448,11 @@ def _by_divergence(names: tuple[str, str], reasons: tuple[Reason | None, Reason 
     """A series that diverges is the heavier one; two of them have no order."""
     which = [shortened(x, 60) for x, reason in zip(names, reasons, strict=True) if reason]
     divergence = f"the exp-series of {' and of '.join(which)} diverges"
-    reason = Reason(Code.DIVERGES, divergence)
-    fields: Fields = {"claim": divergence, "label": Label.THEOREM, "reason": reason}
+    fields: Fields = {
+        "claim": divergence,
+        "label": Label.THEOREM,
+        "reason": Reason(Code.DIVERGES, divergence),
+    }
     if None not in reasons:
         return fields
     lighter = "a" if reasons[0] is None else "b"
@@ -461,8 +464,11 @@ def _by_support(left: Series, right: Series, steps: list[Step]) -> Fields:
     ends = left.support, right.support
     steps.append(Step("supports", {"a": str(ends[0]), "b": str(ends[1])}))
     if ends[0] == ends[1]:
-        reason = Reason(Code.BOUNDED_SUPPORT, f"both end before n = {ends[0]}")
-        return {"claim": "equal supports", "lighter": "neither", "reason": reason}
+        return {
+            "claim": "equal supports",
+            "lighter": "neither",
+            "reason": Reason(Code.BOUNDED_SUPPORT, f"both end before n = {ends[0]}"),
+        }
     first, second = (math.inf if end is None else end for end in ends)
     lighter, limit = ("a", -S.Infinity) if first < second else ("b", S.Infinity)
     return {"limit": limit} | _with_crossover(left, right, lighter, steps)
@@ -557,7 +563,7 @@ def _with_crossover(
 def _settled(light: Series, heavy: Series, lighter: str, order: Sequence[PeriodBlock]) -> int:
     """An M with u_j <= v_j for all j >= M, from the order of the blocks from there on."""
     period, side = order[0].period, 0 if lighter == "a" else 1
-    starts = (s.distances(s.start, s.start + 1)[0] for s in (*light.last, *heavy.last))
+    starts = (s.first for s in (*light.last, *heavy.last))
     start = max(2, *(-(-at // period) for at in starts))
     ratio = at_precision(lambda: to_arb(light.total()) / to_arb(heavy.total()), BITS)
     for k in range(MAX_DOUBLINGS):

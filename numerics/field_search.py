@@ -209,8 +209,6 @@ def _newton(compare: TailComparison) -> list[int]:
             density = sum((to_arb(s.term(j + i)) for i in range(s.period)), arb(0)) / s.period
         except Undefined:
             return []
-        if not (density > 0 and tail > 0):
-            return []
         move = (to_arb(tail) / to_arb(goal)).log() * to_arb(tail) / density
         guesses = []
         for x in (arb(j) + move, arb(j) * (move / max(j, 1)).exp()):

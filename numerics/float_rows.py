@@ -38,8 +38,10 @@ def row_instead(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
 
 def in_floats(why: Unreachable) -> Fields:
     """The weight of what float64 sums tell, and why they do."""
-    reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
-    return {"label": Label.APPROXIMATE, "reason": reason}
+    return {
+        "label": Label.APPROXIMATE,
+        "reason": Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
+    }
 
 
 def tail_sums(row: np.ndarray) -> np.ndarray:

@@ -147,7 +147,7 @@ def _last(bias: Expr, limit: fmpq, closed: bool) -> Fields:
         if s.kernel is None and s.falls_from() is None:
             raise Unreachable(f"not proved monotone for all large n: {s.gap}")
         why = "the bias increases" if s.kernel is not None and s.kernel.direction > 0 else ""
-        at = s.distances(s.start, s.start + 1)[0]
+        at = s.first
         if not s.bias.has(n) and not _vanishes(row, at, limit, closed):
             why = "the bias is constant at all large distances"
         if why:

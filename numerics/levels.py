@@ -95,8 +95,9 @@ class SuperlevelSet:
         """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
         self.balls += 1
         if self.balls > self.most_balls:
-            reason = f"the bias crosses the threshold too often for {self.most_balls} balls"
-            raise Unreachable(reason)
+            raise Unreachable(
+                f"the bias crosses the threshold too often for {self.most_balls} balls"
+            )
         if self.balls % 1024 == 0:
             check_time()
         bits = 64 << ((b.bit_length() - (b - a).bit_length()) // 24).bit_length()

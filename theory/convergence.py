@@ -495,7 +495,7 @@ def _by_series(subject: Encoding) -> Convergence:
     unclear = [bias for bias in dict.fromkeys(subject.biases) if not _says_all(bias)]
     asides = _in_time(lambda: [r for bias in unclear for r in remarks(bias)]) or ()
     whole = heads[0] if len(heads) == 1 else _together(subject, heads)
-    return dataclasses.replace(whole, remarks=tuple(dict.fromkeys(asides)))
+    return dataclasses.replace(whole, remarks=tuple(dict.fromkeys(asides))) if asides else whole
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:

@@ -7,30 +7,12 @@ and the options that this dialect alone reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.encodings.catalogue import Entry
-
-
-def label_of(options: Mapping[str, Any]) -> str:
-    """The label of an encoding of the catalogue.
-
-    Args:
-        options: what `farfield.theory.encodings.encoding` takes.
-
-    >>> label_of({"name": "alibi", "dialect": "shift", "delta": -3})
-    'alibi shift -3'
-    >>> label_of({"name": "window", "w": 16}), label_of({"name": "type1"})
-    ('window 16', 'type1')
-    """
-    entry = CATALOGUE[options["name"]]
-    dialect = options.get("dialect")
-    unusual = [] if dialect in (None, *entry.dialects[:1]) else [str(dialect)]
-    values = [str(options[k]) for k in _told(entry, dialect) if k in options]
-    return " ".join([entry.name, *unusual, *values])
 
 
 def options_of(label: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def demo(
     formula: Formula = "-sqrt(n)*log(1+n)/50",
     /,
     *,
-    bias: str | None = None,
+    bias: Formula | None = None,
     subject: Subject = Subject(),
     out: str = "out/demo",
     opened: Opened = True,
@@ -53,7 +53,7 @@ def demo(
             if not result.trained:
                 for entry in result.entries:
                     show([predicted(entry)])
-                show([f"page, written again after each model: {page}\n"])
+                show([f"page, written again after each model: {page}"])
                 show(COLUMNS)
             for entry in result.trained:
                 if entry.prediction.name not in shown:

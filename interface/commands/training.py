@@ -81,7 +81,7 @@ SETTINGS = (*{*ModelOptions.__dataclass_fields__} - {"preset", *MEASURED}, "head
 def train(
     *formulas: Formula,
     subject: Subject = Subject(),
-    bias: str | None = None,
+    bias: Formula | None = None,
     model: ModelOptions = ModelOptions(),
     runs: str = "runs",
     device: str = "auto",

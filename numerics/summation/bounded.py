@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -113,19 +113,7 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
     if not 0 < len(waves) <= MAX_WAVES:
         raise Unrecognised("no bounded oscillation that a bound replaces")
     first = start + DIRECT
-    names = {e: sympy.Dummy(real=True) for e in waves}
-    marked = q.xreplace(names)
-    steps = marked.atoms(sympy.Piecewise, sympy.sign, sympy.floor, sympy.ceiling, sympy.Heaviside)
-    if any(e.has(*names.values()) for e in steps):
-        raise Unrecognised("a bias that jumps with its oscillations")
-    high = low = marked
-    for e, name in names.items():
-        slope = door.diff(marked, name)
-        if door.diff(slope, name) != 0 or slope.has(*(set(names.values()) - {name})):
-            raise Unrecognised("a bias that is not linear in its oscillations")
-        rising, (least, most) = sign_from(slope, first) > 0, waves[e]
-        high = high.subs(name, most if rising else least)
-        low = low.subs(name, least if rising else most)
+    low, high = _between(q, waves, first)
     if high.has(S.Infinity, S.NaN, S.NegativeInfinity):
         raise Unrecognised("an oscillation without a bound from above")
     below: Kernel | None = None
@@ -141,6 +129,25 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
         enough = (start + (DIRECT << k) for k in range(1, 3))
         first = next((at for at in enough if to_arb(above.tail(at)) < least), start + MOST_DIRECT)
     return Envelope(start, S.Zero, p, terms(p), first, below, above)
+
+
+def _between(q: Expr, waves: Mapping[Expr, tuple[Expr, Expr]], first: int) -> tuple[Expr, Expr]:
+    """The bias with each wave at one end of its range, from `first` on at most and at least the
+    bias; Unrecognised where it is not linear in them."""
+    names = {e: sympy.Dummy(real=True) for e in waves}
+    marked = q.xreplace(names)
+    steps = marked.atoms(sympy.Piecewise, sympy.sign, sympy.floor, sympy.ceiling, sympy.Heaviside)
+    if any(e.has(*names.values()) for e in steps):
+        raise Unrecognised("a bias that jumps with its oscillations")
+    low = high = marked
+    for e, name in names.items():
+        slope = door.diff(marked, name)
+        if door.diff(slope, name) != 0 or slope.has(*(set(names.values()) - {name})):
+            raise Unrecognised("a bias that is not linear in its oscillations")
+        rising, (least, most) = sign_from(slope, first) > 0, waves[e]
+        high = high.subs(name, most if rising else least)
+        low = low.subs(name, least if rising else most)
+    return low, high
 
 
 def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:

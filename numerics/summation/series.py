@@ -87,6 +87,11 @@ class Stretch:
             return False if self.divergent else None
         return self.kernel.converges
 
+    @property
+    def first(self) -> int:
+        """The nearest distance."""
+        return self.period * self.start + self.residue
+
     def index(self, j: int) -> int:
         """The least k at a distance of at least j."""
         return max(self.start, -((self.residue - j) // self.period))

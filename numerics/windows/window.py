@@ -318,15 +318,15 @@ def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Fields:
         return _none(step) | {"reason": reason}
     row = asked.row
     width = _ceiling(lambda: row / (1 + asked.share()))
-    enough = f"{width} keys are enough in a row of {row}, and necessary"
-    return _enough(width, step, reason=enough)
+    return _enough(width, step, reason=f"{width} keys are enough in a row of {row}, and necessary")
 
 
 def _gated(asked: WindowQuestion, gate: object) -> Fields:
     """A gate at most gamma < 1 weighs like the bias n log gamma."""
     if gate is None:
-        reason = "give gate (--gate), the bound gamma of the gates"
-        return unknown(Reason(Code.MISSING_BOUND, reason))
+        return unknown(
+            Reason(Code.MISSING_BOUND, "give gate (--gate), the bound gamma of the gates")
+        )
     gamma = inside(gate, "gate", "(0, 1]")
     if gamma == 1:
         return _bounded(asked, "gated-decay")

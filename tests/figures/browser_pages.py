@@ -19,9 +19,10 @@ from playwright.sync_api import Error, sync_playwright
 from farfield import encoding
 from farfield.figures.answer_pages import write_audit, write_entry, write_study
 from farfield.figures.gallery import draw
+from farfield.theory.encodings import CATALOGUE
 from farfield.validation.atlas import entry
 from farfield.validation.models.audit import audit
-from farfield.validation.study.study import catalogue, study
+from farfield.validation.study.study import study
 
 WIDTHS = (360, 768, 1280, 1920)
 SCHEMES = ("light", "dark")
@@ -327,8 +328,9 @@ def test_the_explorer_in_a_browser(browser, explorer, axe, width, scheme):
 def pictures(tmp_path_factory):
     """Every entry of the atlas, every figure, a mixture, the pictures of the documentation."""
     folder = tmp_path_factory.mktemp("pictures")
-    for name, e in catalogue():
-        write_entry(entry(e), folder / "atlas" / name)
+    for e in CATALOGUE.values():
+        subject = encoding(e.name, **e.trained(64))
+        write_entry(entry(subject), folder / "atlas" / e.name)
     draw((), folder / "figures")
     write_study(study("[-n/4; 0 x7]"), folder / "mixture")
     for drawn in (Path(__file__).parents[2] / "docs" / "_static").glob("*.svg"):

@@ -6,12 +6,11 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 
 import pytest
 
-import farfield.progress_bar
-from farfield.cli import GROUPS, VERBS, _require_known, application
+import farfield
+from farfield.cli import GROUPS, VERBS, _require_known, application, main
 from farfield.help import EXAMPLES
 from farfield.theory.answers.blocks import in_colour
 from farfield.theory.encodings.listing import catalogue
@@ -85,6 +84,29 @@ def test_a_list(run, tmp_path):
     ]
 
 
+def test_a_list_in_each_form_and_what_is_no_text(run, tmp_path):
+    listed = tmp_path / "biases.txt"
+    listed.write_text("-n/8\n-log(x)\n-(a+b^2-1)*log(1+n)\n", encoding="utf-8")
+    asked = ("check", "--file", str(listed), "--assume", "b=real", "--expect", "converges")
+    code, out, err = run(*asked)
+    assert code == 2 and err.splitlines() == [
+        "farfield: -(a+b^2-1)*log(1+n): expected converges, found conditional"
+    ]
+    assert out.splitlines()[0] == "converges     -n/8" and out.splitlines()[2].endswith(
+        "a > 2 − b²"
+    )
+    assert run(*asked, "--ascii")[1].splitlines()[2].endswith("   a > 2 - b^2")
+    code, out, err = run(*asked[:-2], "--csv")
+    assert code == 2 and [row[:4] for row in out.splitlines()] == ["bias", "-n/8", "-(a+"]
+    assert err.startswith("farfield: -log(x): ") and "no n, the distance" in err
+    found = json.loads(run(*asked[:-2], "--json")[1])
+    assert [row.get("given", row["formula"]) for row in found] == listed.read_text().split()
+    listed.write_text("-n\n-n/2\n")
+    assert run(*asked[:3])[0] == 0 and run(*asked[:3], "--csv")[0] == 0
+    listed.write_bytes(b"\xff-n")
+    assert "is not text in UTF-8" in run(*asked[:3])[2]
+
+
 def test_a_list_from_standard_input(run, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("-n\n-sqrt(n)\n"))
     code, out, _ = run("check", "--file", "-")
@@ -117,35 +139,6 @@ def test_options_go_to_the_formulas_that_have_them(run, complaint):
     assert "they have: " in complaint(*given, *values, "--set", "b=1")
 
 
-def test_a_log_gets_progress_by_lines_without_being_asked(capsys, monkeypatch):
-    for name, value in (("LOG_S", 0.05), ("SILENT_S", 0.05), ("QUIET_S", 0.0)):
-        monkeypatch.setattr(farfield.progress_bar, name, value)
-    monkeypatch.setattr(farfield.progress_bar._Lines, "wait", 0.05)
-    with farfield.progress_bar.progress("work") as step:
-        step("note", 0, 0, "of weight")
-        assert capsys.readouterr().err == "work: of weight\n"  # at once
-        step("half", 1, 2, "loss 2.5")
-        said: list[str] = []
-        while len(said) < 3:  # the second and third though nothing is reported
-            time.sleep(0.01)
-            said += capsys.readouterr().err.splitlines()
-    for line in said:
-        assert re.fullmatch(
-            r"work: half \(loss 2\.5\), 1 of 2; \d+ s so far, about \d+ s left", line
-        )
-
-
-def test_what_was_finished_before_is_no_speed(capsys, monkeypatch):
-    """Of 9 runs 6 were finished: with 1 of the others in 100 s, the last 2 take 200 s more."""
-    now = [0.0]
-    monkeypatch.setattr(farfield.progress_bar.time, "monotonic", lambda: now[0])
-    shown = farfield.progress_bar._Lines("sweep")
-    for now[0], done in ((0.5, 3), (1.0, 6), (101.0, 7)):
-        shown("sweep", done, 9)
-    shown.tick()
-    assert capsys.readouterr().err == "sweep: sweep, 7 of 9; 101 s so far, about 200 s left\n"
-
-
 def test_a_short_question_says_nothing_on_standard_error(run):
     assert run("check", "-log(1+n)")[2] == ""
 
@@ -155,9 +148,14 @@ def test_help_names_every_verb_and_option(run):
         code, out, _ = run(*words)
         assert code == 0 and {"check", "trf", "study", "papers"} <= set(out.split())
     assert run("--version")[1].strip() == farfield.__version__
-    shown = {name for paths in GROUPS.values() for name in map(name_of, paths)}
-    listed = {line.split()[1] for line in out.splitlines() if re.match("│ [a-z]", line)}
-    assert listed == shown == {*VERBS} and {*EXAMPLES} == {"", *VERBS}
+    said = " ".join(out.split())
+    assert "How far can a positional encoding see? A bias is a formula in n" in said
+    assert said.endswith("docs/reference/commands.md: an answer of each.")
+    assert "demo An idea beside ALiBi and no bias" in said, "each verb with its first sentence"
+    shown = [word for title, paths in GROUPS.items() for word in (title, *map(name_of, paths))]
+    listed = re.findall(r"^(?:╭─ (.+?) ─|│ ([a-z]+) )", out, re.MULTILINE)
+    assert ["".join(words) for words in listed] == shown and {*EXAMPLES} == {"", *VERBS}
+    assert [word for word in shown if word not in GROUPS] == [*VERBS]
     assert "farfield" in run("completion", "bash")[1]
 
 
@@ -165,10 +163,19 @@ def name_of(path):
     return path.partition(".")[2]
 
 
+def test_a_command_line_is_that_of_the_process_where_none_is_given(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["farfield", "cite"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0 and capsys.readouterr().out.startswith("@software{farfield")
+
+
 @pytest.mark.parametrize("verb", ["check", "study", "measure", "design"])
 def test_the_help_of_a_verb_has_examples_first_and_folds_what_many_share(run, verb):
     code, short, _ = run("help", verb)
-    whole = run(verb, "--help-all")[1]
+    _, whole, err = run(verb, "--help-all")
+    assert err == "" and not re.search("--no-(?!open)|--empty-|default: (None|False)", whole)
+    assert "╭─ Options ─" in short and (verb != "measure" or "[default: 64, 256]" in whole)
     assert code == 0 and short.index(f"    farfield {EXAMPLES[verb][0]}") < short.index("╭─")
     assert "╭─ The answer" in whole and "╭─ The answer" not in short and "--json" in short
     assert short.index("--json") > short.rindex("╰─") and len(short) < len(whole)

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import signal
 import sys
 import time
@@ -193,14 +194,34 @@ def test_one_unknown_answer_of_several_is_enough():
     assert exit_code([object()]) == 0
 
 
-def test_a_template_that_is_missing_is_no_full_disk(run, monkeypatch):
-    def missing(*_, **__):
-        raise FileNotFoundError("icon.html")  # as jinja2 raises it: no number, no file
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (FileNotFoundError("icon.html"), 3, "internal error, FileNotFoundError: icon.html"),
+        (OSError(28, "full"), 2, "standard output cannot be written: full"),
+        (OSError(28, "full", "a file"), 3, "internal error, OSError: "),
+        (ConnectionRefusedError(111, "refused"), 3, "internal error, ConnectionRefusedError"),
+        (IndexError("a bug"), 3, "internal error, IndexError: a bug"),
+        (farfield.InputError("bad"), 2, "farfield: bad"),
+    ],
+)
+def test_what_is_raised_is_told_apart_from_a_full_disk(run, monkeypatch, error, code, told):
+    """A template that is missing, as jinja2 raises it, has no number; a refused line no file."""
 
-    monkeypatch.setattr("farfield.theory.convergence.encoding", missing)
+    def raised(*_, **__):
+        raise error
+
+    monkeypatch.setattr("farfield.theory.convergence.encoding", raised)
+    monkeypatch.setattr("os.dup2", lambda *_: None)
+    monkeypatch.setattr("sys.stdout.fileno", lambda: 1, raising=False)
+    if code == 3:
+        with pytest.raises(type(error)):
+            run("check", "-n")
     monkeypatch.delenv("FARFIELD_TRACEBACK", raising=False)
-    code, _, err = run("check", "-n")
-    assert code == 3 and "internal error, FileNotFoundError: icon.html" in err
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    found, _, err = run("check", "-n")
+    assert found == code and told in err and err.count("\n") == 1
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE", "cores are shared"
 
 
 class Late:

@@ -2,9 +2,15 @@
 them: every word beside what was asked."""
 
 import json
+import math
 import os
 import re
-import time
+import threading
+import types
+from contextlib import contextmanager
+from dataclasses import FrozenInstanceError
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 from cyclopts import Token
@@ -12,12 +18,20 @@ from cyclopts import Token
 import farfield.progress_bar as bars
 from farfield.cli import main
 from farfield.commands.explore import require_port
+from farfield.commands.goals import Goal
+from farfield.commands.models import _page
+from farfield.commands.pages import folder_name
 from farfield.commands.training import ModelOptions
-from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output
-from farfield.output import lay_out, reading, write_answers, write_rows
+from farfield.figures.exhibit import Data, Drawing
+from farfield.figures.gallery import Gallery, named
+from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output, Subject
+from farfield.output import lay_out, reading, speaks_unicode, write_answers, write_rows
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness import runs as engines
+from farfield.validation.harness.runs import RunState
 from farfield.validation.harness.settings import settle
+from farfield.validation.papers.claim import CHECKS
+from farfield.validation.papers.ledger import claim
 
 
 class Said:
@@ -40,8 +54,10 @@ class Said:
         return f"latex of {self.name}"
 
 
-def test_answers_are_written_in_the_form_that_is_asked_for(capsys):
+def test_answers_are_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     one, other = Said("a − b"), Said("c", "unknown")
+    for name, value in (("columns", 77), ("in_colour", "red")):
+        monkeypatch.setattr(f"farfield.theory.answers.blocks.{name}", lambda value=value: value)
 
     def written(answers, *after, **form):
         code = write_answers(answers, Output(**form), *after)
@@ -58,9 +74,11 @@ def test_answers_are_written_in_the_form_that_is_asked_for(capsys):
     assert written([other], latex=True) == "latex of c\n"
     for form in ({}, {"proof": True}, {"ascii": True}, {"proof": True, "ascii": True}):
         written(one, **form)
-        how = one.asked[-1]
-        assert how["details"] is form.get("proof", False)
-        assert how["unicode"] is not form.get("ascii", False)
+        said = {"details": form.get("proof", False), "unicode": not form.get("ascii", False)}
+        assert one.asked[-1] == {**said, "width": 77, "colour": "red"}
+    monkeypatch.setattr(Said, "to_dict", lambda self: {"name": math.nan})
+    with pytest.raises(ValueError, match="nan"):
+        written(one, json=True)
     kept = Kept()
     write_answers([one, other], kept, "below")
     assert kept.answers == [one, other] and capsys.readouterr().out == ""
@@ -81,7 +99,7 @@ def test_a_list_is_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     named = [dict(zip(header, row, strict=True)) for row in rows]
     assert json.loads(capsys.readouterr().out) == named
     write_rows(header[:2], [row[:2] for row in rows], Output(json=True))
-    assert json.loads(capsys.readouterr().out) == {"a": "one", "bcd": "t"}
+    assert capsys.readouterr().out == '{\n  "a": "one",\n  "bcd": "t"\n}\n'
     write_rows(header, rows, Output(csv=True))
     assert capsys.readouterr().out.split() == ["k,v,w", "a,one,x", "y", "bcd,t,z"]
     write_rows(header, rows, Output(latex=True))
@@ -110,6 +128,66 @@ def test_what_a_reading_says_first(tmp_path):
         assert reading(str(place / model), "t", "out") == said(place / model, "t", goes_on)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF-16", "ascii", "latin-1", None, "nonsense"])
+def test_signs_of_mathematics_are_for_a_stream_that_takes_them(encoding, monkeypatch):
+    monkeypatch.setattr("sys.stdout", types.SimpleNamespace(encoding=encoding))
+    assert speaks_unicode(Output()) is (str(encoding)[:3].lower() == "utf")
+    assert not speaks_unicode(Output(ascii=True)) and not speaks_unicode(Kept())
+
+
+@pytest.mark.parametrize(
+    ("report", "begins", "lines"),
+    [
+        (lambda at: (1, 60), (1,), [10, 30, 50]),
+        (lambda at: (at, 60), (1,), [10, 20, 30, 40, 50]),
+        (lambda at: (at // 25, 60), (1,), [10, 25, 45, 55]),
+        (lambda at: (at % 25, 60), (1, 25, 50), [10, 20, 30, 40, 50]),
+        (lambda at: (at, 60 + at // 25), (1, 25, 50), [10, 20, 30, 40, 50]),
+    ],
+)
+def test_a_log_has_news_every_ten_seconds_and_a_line_every_twenty(
+    report, begins, lines, monkeypatch
+):
+    """The time left is at the speed since the last report of the first two seconds, or since work
+    of another size began."""
+    clock, told = [0.0], []
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(bars, "print_error", told.append)
+    log = bars._Lines("work")
+    log("a note", 0, 0)
+    for second in range(60):
+        clock[0] = float(second)
+        log("half", *report(second), "loss 2.5")
+        log.tick()
+    wanted = ["work: a note"]
+    for at in lines:
+        done, total = report(at)
+        begin = max(x for x in begins if x <= at)
+        more = done - report(begin)[0]
+        left = f", about {(total - done) * (at - begin) / more:.0f} s left" if more else ""
+        wanted.append(f"work: half (loss 2.5), {done} of {total}; {at} s so far{left}")
+    assert told == wanted
+
+
+def test_progress_is_looked_at_after_a_while_and_then_often():
+    for kind, first in ((bars._Bar, 2), (bars._Lines, 10)):
+        waits, ticks = [], []
+        shown = kind("work")
+        shown.tick = lambda ticks=ticks: ticks.append(1)
+        wait = lambda s, waits=waits: waits.append(s) or len(waits) > 3  # noqa: E731
+        shown.over = types.SimpleNamespace(wait=wait)
+        shown.watch()
+        assert waits == [first, 0.2, 0.2, 0.2] and len(ticks) == 3
+
+
+def test_bars_are_on_standard_error_vanish_and_show_brackets_as_they_are():
+    shown = bars._bars()
+    assert shown.console.stderr and shown.live.transient
+    text, _, passed = shown.columns
+    assert (text.text_format, text.markup) == ("{task.description}", False)
+    assert type(passed).__name__ == "TimeElapsedColumn"
+
+
 def test_a_bar_shows_each_report(monkeypatch, capsys):
     shown = []
 
@@ -127,25 +205,39 @@ def test_a_bar_shows_each_report(monkeypatch, capsys):
             return 7
 
         def update(self, task, **how):
-            shown.append((task, how))
+            shown.append((task, how["description"], how["completed"], how["total"]))
 
     monkeypatch.setattr(bars, "_bars", Bars)
-    monkeypatch.setattr(bars._Bar, "wait", 0.01)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    bar = bars._Bar("work")
+    bar.close()
+    bar("early", 0, 0)
+    for report in (("[half]", 1, 2, "loss 2"), ("only", 0, 1), ("", 3, 9, "news"), ("", 1, 1)):
+        bar(*report)
+        bar.tick()
+    bar("late", 0, 0, "of weight")
+    bar.close()
+    assert shown == [
+        *("start", ("work", None)),
+        (7, "work: [half] (loss 2)", 1, 2),
+        (7, "work: only", 0, None),
+        (7, "work: news", 3, 9),
+        (7, "work", 1, None),
+        *(("work: of weight", False), "stop"),
+    ]
+    assert capsys.readouterr().err == "work: early\n"
+
+
+@pytest.mark.parametrize(("terminal", "kind"), [(True, bars._Bar), (False, bars._Lines)])
+def test_progress_is_shown_from_its_opening_to_its_end(terminal, kind, monkeypatch, capsys):
+    ticked, closed = threading.Event(), []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(kind, "wait", 0.001)
+    monkeypatch.setattr(kind, "tick", lambda self: ticked.set())
+    monkeypatch.setattr(kind, "close", lambda self: closed.append(self))
     with bars.progress("work", "at first") as step:
-        step("early", 0, 0)
-        step("[half]", 1, 2, "loss 2")
-        while len(shown) < 4:
-            time.sleep(0.01)
-        step("late", 0, 0)
-        step("", 1, 1)
-        while shown[-1][1].get("total", 9) is not None if shown[-1][0] == 7 else True:
-            time.sleep(0.01)
-    assert shown[:2] == ["start", ("work", None)]
-    assert shown[2] == (7, {"description": "work: [half] (loss 2)", "completed": 1, "total": 2})
-    assert ("work: late", False) in shown and shown[-1] == "stop"
-    assert shown[-2] == (7, {"description": "work", "completed": 1, "total": None})
-    assert capsys.readouterr().err == "work: at first\nwork: early\n"
+        assert type(step) is kind and ticked.wait(60) and not closed
+    assert step.over.is_set() and closed == [step]
+    assert capsys.readouterr().err == "work: at first\n"
 
 
 def test_each_option_of_a_training_is_a_setting_of_its_run():
@@ -162,12 +254,22 @@ def test_each_option_of_a_training_is_a_setting_of_its_run():
     assert [*measure.protocols] == ["a.py:f", "b.py:g"]
 
 
+@pytest.mark.parametrize("kind", [Goal, ModelOptions, Output, Subject])
+def test_options_that_are_the_usual_ones_cannot_be_changed(kind):
+    for name in kind.__dataclass_fields__:
+        with pytest.raises(FrozenInstanceError):
+            setattr(kind(), name, "x")
+    with pytest.raises(TypeError, match="positional"):
+        kind("x")
+
+
 def test_each_count_begins_where_its_option_says(refusal, run):
     for kind, least in ((Count, 1), (CountOrNone, 1), (CountFrom0, 0)):
         (parameter,) = kind.__metadata__
         read = parameter.converter
         assert [read(None, [Token(value=f"{least + k}")]) for k in (0, 1)] == [least, least + 1]
         refusal("--to", read, None, [Token(keyword="--to", value=f"{least - 1}")])
+        refusal("^the number 'x'", read, None, [Token(value="x")])
     listed = json.loads(run("atlas", "--json")[1])
     assert [one["name"] for one in listed] == [*CATALOGUE]
 
@@ -249,3 +351,164 @@ def test_ports_that_a_user_may_have(refusal):
         refusal(f"--port {port}: accepted are ports from 1024 to", require_port, port)
     require_port(1024)
     require_port(65535)
+
+
+RUNS = (
+    RunState(Path("1a"), "unfinished"),
+    RunState(Path("2b"), "failed", "the disk is full"),
+    RunState(Path("3c"), "finished"),
+)
+
+
+def test_runs_are_listed_by_label_with_their_state_and_why_they_failed(run, monkeypatch):
+    asked = {"1a": ("z", 0), "2b": ("y", 4)}
+
+    def settings(home):
+        label, seed = asked[home.name]
+        return settle("tiny", {"encoding": "nope", "label": label, "seed": seed, "length": 24})
+
+    done = {"key": "3c", "state": "finished", "label": "y", "seed": 1, "loss": 2.5}
+    monkeypatch.setattr(engines, "asked_of", settings)
+    monkeypatch.setattr(engines, "listed", lambda folder: iter(RUNS))
+    monkeypatch.setattr(engines, "rows_of", lambda home, *protocols: home.name)
+    monkeypatch.setattr("farfield.validation.inventory.summary", lambda rows: done | {"key": rows})
+    found = json.loads(run("runs", "--json")[1])["runs"]
+    each = {"preset": "tiny", "trained": 24, "steps": 0}
+    failed = {"key": "2b", "state": "failed", "label": "y", "seed": 4, "note": "the disk is full"}
+    assert found == [
+        done,
+        each | failed,
+        each | {"key": "1a", "state": "unfinished"} | {"label": "z", "seed": 0},
+    ]
+
+
+@pytest.mark.parametrize(("proved", "reason"), [(True, None), (False, "no prover is here")])
+def test_a_certificate_says_whether_it_is_checked(run, monkeypatch, tmp_path, proved, reason):
+    found = types.SimpleNamespace(proved=proved, reason=reason)
+    monkeypatch.setattr("farfield.verify_certificate", lambda name: found)
+    place = tmp_path / "x.v"
+    code, out, err = run("check", "-n", "--certificate", place, "--verify")
+    told = f"farfield: {place}: certificate written, and {reason or 'checked by the prover'}\n"
+    assert (code, err) == (not proved, told) and out.startswith("−n: the series converges")
+    source = place.read_text()
+    assert "Theorem" in source and run("check", "-n", "--certificate", place)[0::2] == (
+        0,
+        f"farfield: {place}: certificate written\n",
+    )
+    assert place.read_text() == source
+
+
+@pytest.mark.parametrize(
+    ("formulas", "options", "name"),
+    [
+        (("alibi",), {"budget": 3.0}, "alibi"),
+        (("alibi",), {"head": 2}, r"alibi-head-2-[0-9a-f]{8}"),
+        (("−∞",), {}, r"formula-[0-9a-f]{8}"),
+        (("-log(1+n)/123456789" * 4,), {}, r"log-1-n-123456789-log-1-n-123456789-log-[0-9a-f]{8}"),
+    ],
+)
+def test_a_folder_is_named_after_what_is_in_it(formulas, options, name):
+    assert re.fullmatch(name, folder_name(formulas, Subject(**options)))
+
+
+def test_a_model_gives_its_name_to_its_page(tmp_path):
+    (tmp_path / "llama 3").mkdir()
+    (tmp_path / "llama 3" / "config.json").touch()
+    for model in (tmp_path / "llama 3", tmp_path / "llama 3" / "config.json"):
+        assert _page(model) == "llama-3"
+    assert (_page("meta/llama"), _page("..."), _page(".a.gguf")) == (
+        "meta-llama",
+        "model",
+        "a.gguf",
+    )
+
+
+def test_a_page_that_is_opened_is_written(run, monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.chdir(tmp_path)
+    assert run("study", "-n", "--open")[1].splitlines()[-1].startswith("page: out/study/n-")
+    (page,) = tmp_path.rglob("index.html")
+    assert opened == [page.as_uri()]
+    assert "--page writes a page" in run("study", "-n")[1] and len([*tmp_path.rglob("*.html")]) == 1
+
+
+def test_the_catalogue_fits_a_terminal(run, monkeypatch):
+    piped = run("atlas", "--list")[1]
+    wide = max(map(len, piped.splitlines()))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    for columns in (wide, wide - 1):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        shown = run("atlas", "--list")[1]
+        assert max(map(len, re.sub(r"\033\[[\d;]*m", "", shown).splitlines())) <= columns
+        assert (shown == piped) is (columns == wide)
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """What a verb that writes pages reports of its progress."""
+    found = []
+
+    @contextmanager
+    def progress(what, opening=""):
+        yield lambda *step: found.append(step)
+
+    monkeypatch.setattr("farfield.commands.pages.progress", progress)
+    return found
+
+
+def test_files_of_figures_are_named_or_counted(run, monkeypatch, steps):
+    def draw(names, folder, *, notice, **_):
+        for name in names:
+            notice(name)
+        drawn = dict.fromkeys(("sun2023.table1", "sun2023.table2"), Drawing(Data((), ()), "it"))
+        files = [f"{folder}/{name}.svg" for name in names]
+        return Gallery(drawn, {}, files=(*files, f"{folder}/index.html"))
+
+    monkeypatch.setattr("farfield.figures.gallery.draw", draw)
+    for count, last in ((2, "written: o/fig6.svg, o/fig7.svg, o/index.html"), (3, "4 files in o")):
+        names = ("fig6", "fig7", "fig8")[:count]
+        code, out, _ = run("figures", *names, "--out", "o")
+        assert code == 0 and out.splitlines()[-2:] == [last, "index: o/index.html"]
+        every = sum(len(named(name)) for name in names)
+        assert steps[-count:] == [(name, k, every) for k, name in enumerate(names, 1)]
+    run("figures", "--out", "o")
+    assert len(steps) == 5, "of all that are drawn each is told"
+
+
+def test_claims_are_counted_as_they_are_decided(run, monkeypatch, steps):
+    own = [claim("sun2023.fp16.centred"), claim("qin2024.eq13")]
+
+    def claims(name, kind, told):
+        return [told(one) or one for one in own]
+
+    monkeypatch.setattr("farfield.validation.papers.ledger.claims", claims)
+    found = json.loads(run("claims", "--verdict", "holds_as_printed", "--json")[1])
+    every = len(CHECKS)
+    assert steps == [("", k, every, f"{c.id}: {c.verdict.words}") for k, c in enumerate(own, 1)]
+    assert [one["id"] for one in found] == [c.id for c in own if c.verdict == "holds_as_printed"]
+
+
+def test_the_doctor_names_all_that_may_be_here(run, monkeypatch):
+    here = {"chromium-browser": "/bin/browser"}
+    monkeypatch.setattr("shutil.which", here.get)
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+
+    def version(package):
+        if package in ("ray", "marimo"):
+            raise PackageNotFoundError(package)
+        return f"of {package}"
+
+    for place in ("importlib.metadata", "farfield.validation.optional"):
+        monkeypatch.setattr(f"{place}.version", version)
+    found = json.loads(run("doctor", "--json")[1])
+    usual = ("farfield", "sympy", "python-flint", "numpy", "torch", "transformers")
+    assert {name: found[name] for name in usual} == {name: f"of {name}" for name in usual}
+    assert (found["processors"], found["browser"], found["prover"]) == (
+        "7",
+        "/bin/browser",
+        "not here: coqc",
+    )
+    for name in ("ray", "marimo"):
+        assert re.match(f"not installed: pip install .?{name}", found[name])
+    assert found["free disk"].endswith(" GiB") and found["Python"].startswith("3.")

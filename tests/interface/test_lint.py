@@ -70,6 +70,12 @@ def test_the_first_line_is_the_finding_and_the_verdict_follows(run, file, name, 
     assert got == code and out.startswith(first) and last in " ".join(out.split())
 
 
+def test_a_file_with_one_bias_needs_no_name(run, tmp_path):
+    (tmp_path / "one.py").write_text("def falling(n):\n    return -n / 8\n")
+    for target in ("one.py", "one.py:falling"):
+        assert run("lint", tmp_path / target)[1].startswith("falling: falls with distance: linear")
+
+
 def test_the_report_as_json_and_the_picture(run, file, tmp_path):
     picture = tmp_path / "bias.svg"
     code, out, _ = run("lint", f"{file}:alibi", "--heads", "4", "--out", str(picture), "--json")

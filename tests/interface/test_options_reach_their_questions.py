@@ -1,6 +1,7 @@
 """What each verb hands to its question: every option under its name, and each default."""
 
 import importlib
+import inspect
 import shlex
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import farfield
 from farfield.cli import main
 from farfield.commands.goals import TARGETS
+from farfield.options import Subject
 
 MODELS, FAR = "validation.models.", "validation.far_field."
 GIVEN = {"device": "cpu", "dtype": "float16"}
@@ -174,6 +176,16 @@ ASKED = {
         ["-n", "2"],
         {"distance": "5", "length": "4k"},
     ),
+    "reach -n --logit-bound 2 --length 4k": (
+        "numerics.ceiling.attention_ceiling",
+        ["-n", "2"],
+        {"distance": None, "length": "4k"},
+    ),
+    "resolution '[-n; -n/2]' --head 2": (
+        "numerics.resolution.attention_resolution",
+        ["one head -n, one -n/2, head 2", None],
+        {"scale": None, "mask": None},
+    ),
     "forecast -n": (
         "validation.forecast.forecast",
         ["-n"],
@@ -287,10 +299,12 @@ def ask(monkeypatch, tmp_path):
     def asked_of(line, function):
         module, name = f"farfield.{function}".rsplit(".", 1)
         module = importlib.import_module(module)
+        parameters = {*inspect.signature(getattr(module, name)).parameters}
 
         def question(*args, **options):
-            reports = [options.pop(key, None) for key in ("progress", "notice")]
-            assert all(report is None or callable(report) for report in reports)
+            reports = {key for key in ("progress", "notice") if callable(options.pop(key, None))}
+            reports |= {"notice"} if any(map(callable, args)) else set()
+            assert reports == parameters & {"progress", "notice"}, "what is long reports to a bar"
             raise Asked(plain(args), plain(options))
 
         for place in (farfield, module) if name in farfield.__all__ else (module,):
@@ -316,3 +330,20 @@ def test_a_run_is_named_by_its_key(line, ask, tmp_path):
     (run / "weights.safetensors").touch()
     given, _ = ask(f"{line} abc --runs mine", OF_A_RUN[line])
     assert given[0] == "mine/abcdef0123456789"
+
+
+@pytest.mark.parametrize(
+    ("formula", "heads", "wide", "found"),
+    [
+        ("alibi", None, None, 8),
+        ("alibi", None, 4, 4),
+        ("alibi", 2, 4, 2),
+        ("[-n; 0]", None, 4, 2),
+        ("-n", None, 4, 1),
+        ("nope", None, 4, 1),
+    ],
+)
+def test_an_encoding_has_the_heads_of_its_model_unless_it_is_told_otherwise(
+    formula, heads, wide, found
+):
+    assert Subject(heads=heads).read(formula, wide).num_heads == found

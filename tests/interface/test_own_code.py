@@ -92,8 +92,9 @@ def test_lint_lists_what_a_file_holds(run, file):
     ],
 )
 def test_lint_and_check_call_it_alike(run, file, name, verdict, how):
-    _, out, _ = run("lint", f"{file}:{name}", "--json")
+    code, out, _ = run("lint", f"{file}:{name}", "--json")
     linted, decided = json.loads(out)
+    assert code == 0, "the question was what it is"
     _, out, _ = run("check", f"{file}:{name}", "--json")
     checked = json.loads(out)
     assert linted["how"] == how and decided["verdict"] == checked["verdict"] == verdict

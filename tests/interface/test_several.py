@@ -6,6 +6,8 @@ import string
 
 import pytest
 
+from farfield.cli import _names
+
 
 @pytest.fixture
 def run(run, tmp_path, monkeypatch):
@@ -118,11 +120,14 @@ def test_a_heading_before_a_bias_is_one_still(run, typed):
 
 
 def test_a_short_flag_is_no_formula(run, complaint):
-    """Any letter but n, alone, with a value and before one, wherever it stands; -h is help and -V
-    the version."""
+    """Any letter but n, alone, with a value and before one, wherever it stands, with the options
+    that begin so; -h is help and -V the version."""
+    begin = {name[2] for name in _names("trf") if name.startswith("--")}
     for letter in set(string.ascii_letters) - {*"nhV"}:
         for typed in ([f"-{letter}"], [f"-{letter}=1%"], ["-n", f"-{letter}", "1%"]):
-            assert f"-{letter} is no option, and no formula" in complaint("trf", *typed)
+            said = complaint("trf", *typed)
+            assert f"-{letter} is no option, and no formula" in said
+            assert ("did you mean" in said) is (letter.lower() in begin)
     assert "did you mean --eps" in run("trf", "-n", "-e", "1%")[2]
     assert run("trf", "-h")[1] == run("help", "trf")[1] == run("trf", "--help")[1] != ""
     assert run("-h")[1] == run("help")[1] == run("--help")[1]
@@ -135,4 +140,7 @@ def test_the_rows_of_several_answers_name_their_bias(run):
     assert out[4:] == ["-n/4,10 %,10", "-n/4,1 %,19", "-n/4,0.1 %,28"]
     assert "\nalibi,1 %,1179," in run("trf", "alibi", "-n/4", "--csv")[1]
     assert "% alibi\n" in run("trf", "alibi", "-n/4", "--latex")[1]
+    decided = run("check", "-n/8", "alibi", "--heads", "1", "--csv")[1].splitlines()
+    assert decided[0] == "bias,p(n),series,converges if", "it names the bias already"
+    assert [row[:5] for row in decided[1:]] == ["-n/8,", "alibi"]
     assert "-n/4,price," in run("reach", "-n/8", "-n/4", "--distance", "9", "--csv")[1]

@@ -1,34 +1,73 @@
 """Standard output that is full, closed or no longer read is no error of this program."""
 
+import errno
+import io
+import os
 import subprocess
 import sys
 
 import pytest
 
+import farfield
+from farfield.__main__ import main
+
 FULL = "farfield: standard output cannot be written: No space left on device"
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    "verb, streams, code, told",
-    [
-        ("check -- -n", "> /dev/full", 2, FULL),
-        ("check --help", "> /dev/full", 2, FULL),
-        ("--version", "> /dev/full", 2, FULL),
-        ("check -- -n", "> /dev/full 2> /dev/full", 2, ""),
-        ("check --help", ">&-", 0, ""),
-        ("check -- -n", ">&- 2>&-", 0, ""),
-    ],
+    "streams, code, told",
+    [("> /dev/full", 2, FULL), ("> /dev/full 2> /dev/full", 2, ""), (">&- 2>&-", 0, "")],
 )
-def test_streams_that_take_nothing(verb, streams, code, told):
-    line = f"{sys.executable} -m farfield {verb} {streams}"
+def test_streams_that_take_nothing(streams, code, told):
+    line = f"{sys.executable} -m farfield check -- -n {streams}"
     run = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert (run.returncode, run.stdout, run.stderr.strip()) == (code, "", told)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("verb", ["check -- -n", "check --help", "--help"])
-def test_a_reader_that_has_enough_ends_it_in_silence(verb):
-    line = f"set -o pipefail; {sys.executable} -m farfield {verb} | head -c 0"
+def test_a_reader_that_has_enough_ends_it_in_silence():
+    line = f"set -o pipefail; {sys.executable} -m farfield check --help | head -c 0"
     run = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+class Stream(io.StringIO):
+    """Standard output of which each write fails in a way."""
+
+    def __init__(self, error, file):
+        super().__init__()
+        self.error, self.file = error, file
+
+    def write(self, text):
+        raise self.error
+
+    def fileno(self):
+        return self.file.fileno()
+
+
+DISK = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("line", ["check -n", "check --help", "-V", "--version", "version"])
+@pytest.mark.parametrize(("error", "code", "told"), [(DISK, 2, FULL), (BrokenPipeError(), 0, "")])
+def test_each_way_to_write_meets_a_stream_that_takes_nothing(
+    line, error, code, told, monkeypatch, tmp_path, capsys
+):
+    """In one process, by the words on its command line; what is left to write goes nowhere."""
+    with (tmp_path / "file").open("w+") as file:
+        monkeypatch.setattr("sys.stdout", Stream(error, file))
+        monkeypatch.setattr("sys.argv", ["farfield", *line.split()])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert os.path.samestat(os.fstat(file.fileno()), os.stat(os.devnull))
+    assert (stop.value.code, capsys.readouterr().err.strip()) == (code, told)
+
+
+def test_closed_streams_go_nowhere_and_the_version_is_one_line(monkeypatch, capsys):
+    for words in ("-V", "--version", "version"):
+        monkeypatch.setattr("sys.argv", ["farfield", words])
+        assert main() is None
+    assert {*capsys.readouterr().out.split()} == {farfield.__version__}
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+    main()
+    assert sys.stdout.name == sys.stderr.name == os.devnull

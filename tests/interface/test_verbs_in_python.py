@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 import farfield
 from farfield.cli import VERBS, application
+from farfield.options import own_class
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.writers.tables import latex_tables
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -79,6 +80,10 @@ def test_every_option_of_the_shell_is_a_keyword_with_the_same_default(verb):
         ("check", (lambda n: -n / 8,), {"head": 1}, "Convergence"),
         ("trf", ("-n/8", 0.01), {"length": 1024}, "ReceptiveField"),
         ("trf", ("-n/8",), {"trained": "2k"}, "Leak"),
+        ("trf", ("alibi", "1/100"), {"head": 2}, "ReceptiveField"),
+        ("window", ("-n/8",), {"sinks": "0", "head": 1}, "Window"),
+        ("map", ("-a*n*b",), {"a": "1:2", "b": 2, "points": 2, "out": "m.svg"}, "ParameterMap"),
+        ("map", ("-a*n*b",), {"a": "1:2", "b": "2", "points": 2, "out": "m.svg"}, "ParameterMap"),
         ("reach", ("-n/8", 7), {"budget": 5}, "Reach"),
         ("design", ("-a*n",), {"trf": 512, "plan": "plan.toml"}, "Design"),
         ("plot", ("-n/8",), {"out": "drawn.svg"}, "Plot"),
@@ -92,6 +97,14 @@ def test_options_of_the_verb_alone_do_in_python_what_they_do_in_the_shell(
     written = {"page": "page/index.html", "both": "both/index.html"}
     place = written.get(options.get("out"), options.get("plan") or options.get("out"))
     assert place is None or (tmp_path / place).is_file()
+
+
+@pytest.mark.parametrize(("verb", "question"), farfield.LONGER.items())
+def test_a_verb_has_the_places_of_its_question_and_options_beside_them(verb, question):
+    joined, own = (inspect.signature(getattr(farfield, name)) for name in (verb, question))
+    places = [p for p in own.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    assert [p for p in joined.parameters.values() if p.kind is not p.KEYWORD_ONLY] == places
+    assert own.parameters.items() <= joined.parameters.items()
 
 
 CODE = """import numpy as np
@@ -111,8 +124,9 @@ def test_own_code_is_named_in_python_as_in_the_shell(run, tmp_path):
 
 def test_a_count_is_written_in_python_as_in_the_shell(refusal):
     near, far = farfield.check("-n/8", trained="1k")
-    assert near.verdict == "converges" and far.trained == 1024
-    assert farfield.study("-n/8", trained="1k").settings["length"] == 1024
+    assert near.verdict == "converges" and far.trained == 1024 == far.forecast.tested / 16
+    studied = farfield.study("-n/8", trained="1k", tested="2k,8k")
+    assert studied.lengths == (1024, 2048, 8192)
     for verb in (farfield.check, farfield.study):
         refusal(r"trained 'x' is not a number; .* 4k", verb, "-n", trained="x")
     refusal(
@@ -196,6 +210,15 @@ def test_rows_are_a_latex_table_csv_and_a_data_frame(refusal, run):
 def test_a_curve_is_drawn(refusal):
     assert isinstance(farfield.lint(lambda n: -n / 8).plot(), Figure)
     refusal("no curve", farfield.check("-n").plot)
+
+
+def test_views_for_torch_are_those_of_the_bias():
+    torch = pytest.importorskip("torch")
+    bias = farfield.encoding("-n/8")
+    assert bias.tensor(3).tolist() == [[0, -1 / 8, -2 / 8]]
+    score = bias.score_mod(16)(torch.tensor(2.0), *map(torch.tensor, (0, 0, 9, 4)))
+    assert float(score) == 2 - 5 / 8
+    assert type(farfield.encoding("window", w=4).block_mask(128)).__name__ == "BlockMask"
 
 
 def test_papers_takes_words_and_encodings(run, tmp_path):
@@ -298,6 +321,15 @@ def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
     assert len(mine) == 4 and {run.encoding for run in mine} == {"own.py:Slope"}
 
 
+def test_a_class_of_a_file_is_no_function_of_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.py").write_text(SLOPE)
+    (tmp_path / "two.py").write_text(f"{SLOPE}\ndef bias(n):\n    return -n\n")
+    for name in ("one.py", "one.py:Slope", "two.py:Slope"):
+        assert own_class(name) == f"{name[:6]}:Slope"
+    assert own_class("two.py:bias") == own_class("-n") == own_class(numpy.zeros(2)) == ""
+
+
 def test_a_class_is_trained_beside_whatever_a_formula_may_be(refusal, tmp_path, monkeypatch):
     pytest.importorskip("torch")
     import farfield.validation.study.one_run as one_run
@@ -309,15 +341,10 @@ def test_a_class_is_trained_beside_whatever_a_formula_may_be(refusal, tmp_path, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(SLOPE)
     for other in (["-n/4", *"0" * 7], lambda n: -n / 4, ALIBI, "-n"):
-        refusal(
-            r"^Slope: not trained; .+: not trained$",
-            farfield.train,
-            "own.py:Slope",
-            other,
-            preset="tiny",
-            length=2,
-            tested="2",
-        )
+        one = {"preset": "tiny", "length": 2, "tested": "2"}
+        told = r"^Slope: not trained; .+: not trained$"
+        refusal(told, farfield.train, "own.py:Slope", other, **one)
+    refusal(r"^not trained$", farfield.train, "own.py:Slope", **one)
 
 
 def test_objects_that_are_alike_have_one_page(tmp_path, monkeypatch):
@@ -377,3 +404,23 @@ def test_a_claim_is_asked_for_by_its_id_in_each_way():
     same = (re.sub(r"[\d.]+ s\b", "", str(x)) for x in (found, farfield.papers("qin2024.eq13")))
     assert len({*same}) == 1  # but for the seconds that each took
     assert farfield.claims("qin2024.eq13", kind="experiment") == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("torch", r"audit needs torch, which is not installed; .*farfield\[train\]"),
+        ("transformers", r"audit needs transformers, .*farfield\[hf\]"),
+        ("another", "No module named another"),
+    ],
+)
+def test_a_library_that_is_missing_is_named_with_what_brings_it(missing, said, monkeypatch):
+    def load(name):
+        raise ModuleNotFoundError(f"No module named {missing}", name=missing)
+
+    monkeypatch.delitem(vars(farfield), "audit", raising=False)
+    monkeypatch.setattr(farfield, "_load", load)
+    monkeypatch.setattr("farfield.validation.optional.find_spec", lambda name: None)
+    kind = ModuleNotFoundError if missing == "another" else farfield.InputError
+    with pytest.raises(kind, match=said):
+        _ = farfield.audit

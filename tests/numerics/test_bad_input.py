@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from farfield import (
-    InputError,
     attention_ceiling,
     attention_resolution,
     certified_window,
@@ -19,9 +18,7 @@ from farfield import (
     sampled_certificate,
     window_certificate,
 )
-from farfield import (
-    theoretical_receptive_field as field,
-)
+from farfield import theoretical_receptive_field as field
 from farfield.numerics.price import head_prices
 
 ONES = np.ones((4, 2))
@@ -106,10 +103,8 @@ REFUSED = [  # a question, the option that is changed, and what is said
 
 
 @pytest.mark.parametrize(("question", "change", "said"), REFUSED)
-def test_one_line_says_what_is_wrong(question, change, said):
-    with pytest.raises(InputError, match=said) as error:
-        question(**(GOOD[question] | change))
-    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+def test_one_line_says_what_is_wrong(refusal, question, change, said):
+    assert len(refusal(said, question, **GOOD[question] | change)) < 400
 
 
 @pytest.mark.parametrize("question", GOOD)
@@ -117,12 +112,16 @@ def test_without_the_change_it_answers(question):
     assert question(**GOOD[question])
 
 
-def test_prices_need_numbers():
-    with pytest.raises(InputError, match="undefined"):
-        head_prices(np.array([[math.nan]]))
+def test_prices_need_numbers(refusal):
+    refusal("undefined", head_prices, np.array([[math.nan]]))
 
 
 @pytest.mark.parametrize("name", ["a", "b", "r1"])
-def test_a_parameter_of_one_of_two_biases_is_refused_in_a_line(name):
-    with pytest.raises(InputError, match=f"^{name}=2 .*values_a={{'{name}': 2}}, values_b"):
-        compare_tails("-a*n", "-n/2", **{name: 2})
+def test_a_parameter_of_one_of_two_biases_is_refused_in_a_line(refusal, name):
+    refusal(
+        f"^{name}=2 .*values_a={{'{name}': 2}}, values_b",
+        compare_tails,
+        "-a*n",
+        "-n/2",
+        **{name: 2},
+    )

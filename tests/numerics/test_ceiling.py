@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from farfield import (
-    attention_ceiling,
-    encoding,
-)
+from farfield import attention_ceiling, encoding
 
 RNG = np.random.default_rng(4)
 

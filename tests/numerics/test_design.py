@@ -12,6 +12,7 @@ from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine
 from farfield.numerics.design.order import tail_order
 from farfield.numerics.design.rationals import decimals_around, simplest
+from farfield.numerics.design.solve import _by_head
 from farfield.numerics.design.targets import COUNTS, TARGETS, quantity, read_targets
 from farfield.theory.answers.notation import expression_latex, expression_line
 from farfield.theory.functions.nodes import n
@@ -282,6 +283,22 @@ def test_every_quantity_has_an_option_on_the_command_line():
 
     known = {*TARGETS} | {name for kind in TARGETS.values() for name in kind.options}
     assert {f.name for f in fields(Goal)} == known
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 6])
+@pytest.mark.parametrize(("name", "ends"), [("leak", ("1/7", "1/3")), ("trf", (3, 10**4 + 7))])
+def test_a_pair_is_spaced_geometrically_and_its_ends_are_exact(name, ends, heads):
+    spaced = _by_head(TARGETS[name], ends, heads)
+    first, last = map(Rational, ends)
+    assert len(spaced) == heads and Rational(spaced[0]) == first
+    assert heads == 1 or Rational(spaced[-1]) == last
+    for h, target in enumerate(spaced):
+        exact = float(first) * float(last / first) ** (h / max(1, heads - 1))
+        assert float(Rational(target)) == pytest.approx(
+            exact, rel=1e-5, abs=0.5 if name == "trf" else 0
+        )
+    written = _by_head(TARGETS[name], f"{ends[0]}:{ends[1]}", heads)
+    assert [*map(Rational, written)] == [*map(Rational, spaced)]
 
 
 # -- several targets, several heads, several families ---------------------------------------------

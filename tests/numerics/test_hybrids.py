@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield import (
-    InputError,
-)
-from farfield import (
-    layered_receptive_field as field,
-)
-from farfield.cli import main
+from farfield import layered_receptive_field as field
 
 LOCAL = {"window": 100, "mixing": "1/20"}
 
@@ -54,9 +48,8 @@ def test_unlike_layers_are_convolved_one_after_the_other(q):
     assert found.mixing is None and found.rule is None
 
 
-def test_a_free_layer_needs_its_row_and_looks_across_it():
-    with pytest.raises(InputError, match="give length"):
-        field(layers=[{"window": 64}, "nope"])
+def test_a_free_layer_needs_its_row_and_looks_across_it(refusal):
+    refusal("give length", field, layers=[{"window": 64}, "nope"])
     hybrid = [*[{"mechanism": "rope", "window": 64}] * 3, "rope"]
     far = field(layers=hybrid, length=2048)
     near = field(layers=hybrid[:3] * 2, length=2048)
@@ -64,14 +57,13 @@ def test_a_free_layer_needs_its_row_and_looks_across_it():
     assert field(layers=["alibi", ["-n/2", "-n/4"]]).status == "exact"
 
 
-def test_sinks_take_their_share_to_the_beginning_of_the_row():
+def test_sinks_take_their_share_to_the_beginning_of_the_row(refusal):
     one = field(layers=[{"window": 12, "sinks": 4, "mixing": 1}], length=512, q="7/10")
     assert one.sunk == pytest.approx(4 / 16) and one.tokens == 12
     assert field(layers=[{"window": 12, "sinks": 4, "mixing": 1}], length=512).tokens == 512
     two = field(layers=[{"window": 12, "sinks": 4, "mixing": "1/2"}] * 2, length=512)
     assert two.sunk == pytest.approx(1 - (1 - 1 / 8) ** 2)
-    with pytest.raises(InputError, match="attention sinks are its first keys"):
-        field(layers=[{"window": 12, "sinks": 4}])
+    refusal("attention sinks are its first keys", field, layers=[{"window": 12, "sinks": 4}])
 
 
 @pytest.mark.parametrize(
@@ -85,16 +77,12 @@ def test_sinks_take_their_share_to_the_beginning_of_the_row():
         ([], "has every layer"),
     ],
 )
-def test_a_layer_that_says_nothing_is_refused(layers, why):
-    with pytest.raises(InputError, match=why):
-        field(layers=layers, length=64)
+def test_a_layer_that_says_nothing_is_refused(refusal, layers, why):
+    refusal(why, field, layers=layers, length=64)
 
 
-def test_the_command(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["trf", "--layer", "{window = 100} x100", "--mixing", "1/20", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert stop.value.code == 0 and (found["tokens"], round(found["rule"])) == (588, 154)
-    with pytest.raises(SystemExit) as stop:
-        main(["trf", "-n", "--layer", "{window = 100}"])
-    assert stop.value.code == 2 and "accepted alone" in capsys.readouterr().err
+def test_the_command(run, complaint):
+    code, out, _ = run("trf", "--layer", "{window = 100} x100", "--mixing", "1/20", "--json")
+    found = json.loads(out)
+    assert (code, found["tokens"], round(found["rule"])) == (0, 588, 154)
+    assert "accepted alone" in complaint("trf", "-n", "--layer", "{window = 100}")

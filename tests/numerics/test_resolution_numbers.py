@@ -10,11 +10,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farfield import (
-    attention_resolution,
-    check_convergence,
-    encoding,
-)
+from farfield import attention_resolution, check_convergence, encoding
 from farfield.numerics.float_rows import resolution_curve
 
 SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
@@ -113,12 +109,25 @@ def test_a_line_in_closed_form(slope, tokens):
     assert row.limit == limit.value
 
 
-def test_a_power_and_a_window_in_closed_form():
-    pi = mpmath.pi
-    power = (pi**4 / 90 - pi**2 / 3 + 3) / (pi**4 / 36)
-    assert attention_resolution("-2*log(1+n)").value == pytest.approx(float(power), rel=1e-12)
-    window = attention_resolution("where(n < 8, 0, -oo)")
-    assert window.value == pytest.approx(1 / 64, rel=1e-12)
+PI = mpmath.pi
+CLOSED = [  # f, options, the resolution
+    ("-2*log(1+n)", {}, (PI**4 / 90 - PI**2 / 3 + 3) / (PI**4 / 36)),
+    ("where(n < 8, 0, -oo)", {}, 1 / 64),
+    ("-65536*log(1+n)", {}, 1),  # its zeta value is a fraction of millions of digits
+    ("nope", {"length": 100, "mask": "window 10"}, 1 / 100),
+    ("nope", {"length": 10, "mask": "window 10"}, 0),  # s_9 is still seen
+    ("window", {"length": 100, "w": 10}, 1 / 100),
+    ("-n/2", {"mask": "window 3"}, defined([0, -0.5, -1.0], True)),
+    ([1.0, 0.2, 0.9, -3.0], {"mask": "window 2"}, defined([1.0, 0.2], True)),
+    (encoding(values=[0.0, -1.0, -0.5], tail="constant"), {}, 0),
+    (encoding(values=[0.0, -1.0, -0.5], tail="cut"), {}, defined([0, -1, -0.5], True)),
+]
+
+
+@pytest.mark.parametrize(("f", "options", "value"), CLOSED)
+def test_resolutions_in_closed_form(f, options, value):
+    found = attention_resolution(f, **options)
+    assert found.value == pytest.approx(float(value), rel=1e-12, abs=0) and found.label
 
 
 @pytest.mark.parametrize("f", ["-n/8", [0.0, -0.5, -1.0, -1.5, -2.0]], ids=["bias", "scores"])
@@ -126,6 +135,7 @@ def test_a_power_and_a_window_in_closed_form():
 def test_the_mask_is_told_in_the_words_that_are_read(f, mask):
     found = attention_resolution(f, mask=mask)
     assert found.mask == (mask or "none") and ("mask: " in str(found)) is (mask is not None)
+    assert ("masked" in found.last) is (mask is not None)
 
 
 def test_a_row_of_a_billion_tokens_is_certified():
@@ -139,18 +149,6 @@ def test_heads_are_averaged():
     assert len(r.heads) == 4
     assert abs(r.value - np.mean([h.value for h in r.heads])) < 1e-15
     assert r.enclosure[0] <= r.value <= r.enclosure[1]
-
-
-def test_windows():
-    assert attention_resolution("nope", 100, mask="window 10").value == pytest.approx(1 / 100)
-    assert attention_resolution("nope", 10, mask="window 10").value == 0.0  # s_9 is still seen
-    assert attention_resolution("window", 100, w=10).value == pytest.approx(1 / 100)
-    r = attention_resolution("-n/2", mask="window 3")
-    assert r.value == pytest.approx(defined([0, -0.5, -1.0], True)) and "masked" in r.last
-    scores = np.array([1.0, 0.2, 0.9, -3.0])
-    assert attention_resolution(scores, mask="window 2").value == pytest.approx(
-        defined(scores[:2], True)
-    )
 
 
 @pytest.mark.parametrize("half", [1, 2, 5])
@@ -174,30 +172,20 @@ def test_a_million_points_in_one_pass():
 
 
 def test_the_scale_can_reverse_an_order():
-    values = {
-        scale: [
-            attention_resolution(name, 256, scale=scale)
-            for name in ("xpos_surrogate", "rope_surrogate")
-        ]
+    (x, r), (x2, r2) = (
+        [attention_resolution(f"{name}_surrogate", 256, scale=scale) for name in ("xpos", "rope")]
         for scale in ("1", "1/32")
-    }
-    (x, r), (x2, r2) = values["1"], values["1/32"]
+    )
     assert x.enclosure[0] > r.enclosure[1] and x2.enclosure[1] < r2.enclosure[0]
     assert x2.scale == Fraction(1, 32) and x2.limit == 0.0
 
 
-def test_tables():
-    held = attention_resolution(encoding(values=[0.0, -1.0, -0.5], tail="constant"))
-    assert held.value == 0.0
-    cut = attention_resolution(encoding(values=[0.0, -1.0, -0.5], tail="cut"))
-    assert cut.value == pytest.approx(defined([0, -1, -0.5], True)) and cut.label == "certified"
-
-
-def test_what_is_out_of_scope_says_so():
-    r = attention_resolution("xpos", 100)
-    assert r.value is None and r.reason.code == "not_additive"
-    r = attention_resolution("n")
-    assert r.value is None and r.reason.code == "no_limit"
+@pytest.mark.parametrize(
+    ("f", "length", "code"), [("xpos", 100, "not_additive"), ("n", None, "no_limit")]
+)
+def test_what_is_out_of_scope_says_so(f, length, code):
+    r = attention_resolution(f, length)
+    assert r.value is None and r.reason.code == code
 
 
 LAWS = {
@@ -233,11 +221,6 @@ def test_a_constant_in_the_bias_and_its_name_do_not_matter(name):
     one, other = (attention_resolution(b, 40) for b in (bias, sympy.expand(bias + 3)))
     assert one.value == pytest.approx(other.value, rel=1e-12, abs=1e-15)
     assert one.bounds == pytest.approx(other.bounds)
-
-
-def test_a_steep_power_has_a_resolution():
-    """Its zeta value is a fraction of millions of digits."""
-    assert attention_resolution("-65536*log(1+n)").value == pytest.approx(1)
 
 
 @pytest.mark.parametrize("tens", [10, 20, 30, 40, 60])

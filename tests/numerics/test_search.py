@@ -1,11 +1,16 @@
 """The searches of all questions: what they return is proved at both ends, whatever is guessed."""
 
+import math
 import random
+import types
 
 import pytest
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
+from sympy import Rational
 
-from farfield.numerics.search import decide, doubled, least, narrowed
+from farfield.numerics.field_search import TailComparison, searched
+from farfield.numerics.search import Bracket, Enclosure, Exact, decide, doubled, least, narrowed
+from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -43,3 +48,89 @@ def test_precision_rises_until_an_answer_is_proved():
     assert decide(lambda: None, (8, 16)) is None
     with pytest.raises(KeyError):
         decide(lambda: {}["a bug is no proof"], (8,))
+
+
+class Tails:
+    """T_j = 1/(j + 1), or one that falls far more slowly; each question after the first `known`
+    raises."""
+
+    first_bits = max_bits = 64
+    period, support, kernel, bias = 1, None, None, None
+    stretches = (1, 2)
+    last = (types.SimpleNamespace(end=None),)
+
+    def __init__(self, known=math.inf, why=None, slow=False):
+        self.known, self.why, self.slow, self.asked, self.seen = known, why, slow, 0, [0]
+
+    def total(self):
+        return fmpq(1)
+
+    def tail(self, j):
+        self.asked += 1
+        if self.asked > self.known:
+            raise self.why
+        self.seen.append(int(j))
+        return fmpq(1, 1 + (int(j).bit_length() if self.slow else j))
+
+    def term(self, j):
+        return fmpq(1, (1 + j) * (2 + j))
+
+
+@pytest.mark.parametrize("why", [OutOfTime(), Unreachable("hard")])
+@pytest.mark.parametrize("known", range(1, 30, 3))
+def test_a_search_that_is_cut_off_tells_what_is_proved(known, why):
+    """TRF(1/1000) is 1000: the least j with 1/(j + 1) < 1/1000."""
+    sums = Tails(known, why)
+    try:
+        answer, reason = searched(TailComparison(sums), Rational(1, 1000), every_digit=False)
+    except Unreachable as raised:
+        assert raised is why and known < 4, "nothing was proved"
+        return
+    if isinstance(answer, Exact):
+        assert (answer.tokens, reason) == (1000, None) and known > 6
+        return
+    above = min((j for j in sums.seen if j >= 1000), default=None)
+    assert answer == Bracket(1 + max(j for j in sums.seen if j < 1000), above)
+    code = "budget" if isinstance(why, OutOfTime) else "no_enclosure"
+    assert (reason.code, str(reason)) == (code, str(why))
+
+
+@pytest.mark.parametrize("every_digit", [True, False])
+def test_an_answer_beyond_all_bits_is_a_lower_bound(every_digit):
+    """T_j = 1/(1 + bits of j) is below 1/1000 from 2^999 on."""
+    compare = TailComparison(Tails(slow=True))
+    answer, reason = searched(compare, Rational(1, 1000), every_digit=every_digit)
+    assert answer == Bracket(1 + max(compare.series.seen), None) and math.log2(answer.low) > 64
+    assert sorted(compare.series.seen)[-2] <= 2**64
+    assert (reason.code, str(reason)) == ("too_large", "the answer has more than 64 bits")
+
+
+class Balls(Tails):
+    """The same as balls that are right to a quarter of the bits at work."""
+
+    max_bits = 200
+
+    def tail(self, j):
+        return arb(super().tail(j)) * (1 + arb(0, arb(2) ** (-ctx.prec // 4)))
+
+
+def test_a_magnitude_is_asked_for_at_a_second_precision():
+    low, high = searched(TailComparison(Balls()), Rational(1, 10**20), every_digit=False)[0].logs()
+    assert low <= 20 * math.log(10) <= high < low + 1e-8
+
+
+@pytest.mark.parametrize("why", [OutOfTime(), Unreachable("hard")])
+@pytest.mark.parametrize("known", [*range(6, 24, 2), math.inf])
+def test_a_magnitude_that_is_cut_off_holds_the_answer(known, why):
+    """TRF(10^-20) is 10^20: its logarithm lies between the ends, the finer the later."""
+    sums = Tails(known, why)
+    sums.max_bits = 200
+    answer, reason = searched(TailComparison(sums), Rational(1, 10**20), every_digit=False)
+    low, high = answer.logs()
+    assert low <= 20 * math.log(10) <= high
+    if isinstance(answer, Enclosure):
+        assert known >= 8 and high - low < (1e-8 if sums.asked < known else 20)
+    late = isinstance(why, OutOfTime) and sums.asked > known
+    began = low > 18 * math.log(10) - 1e-9
+    code = "budget" if late else "too_large" if began else "no_enclosure"
+    assert reason.code == code

@@ -11,6 +11,7 @@ line are used wherever there are any.
 
 import contextlib
 import io
+import itertools
 import json
 import math
 import os
@@ -98,21 +99,19 @@ def asked(call, *fields):
 
 def numbers(subject):
     """The certified answers of one formula without free parameters."""
-    found = {}
-    for eps in ("1/10", "1/100"):
-        found[f"trf {eps}"] = asked(
-            lambda eps=eps: farfield.theoretical_receptive_field(subject, eps, exact=True), "tokens"
-        )
-    found["row trf"] = asked(
-        lambda: farfield.theoretical_receptive_field(subject, "1/100", length=512), "tokens"
-    )
-    found["leak"] = asked(lambda: farfield.leak(subject, 64), "value")
-    found["row leak"] = asked(lambda: farfield.leak(subject, 64, 1024), "value")
-    found["window"] = asked(lambda: farfield.certified_window(subject, "1/10", 1, 1), "width")
-    found["error"] = asked(lambda: farfield.window_error(subject, 64, 1, 1), "value")
-    found["resolution"] = asked(lambda: farfield.attention_resolution(subject, 256), "value")
-    found["horizon"] = asked(lambda: farfield.dtype_horizon(subject, "fp16"), "tokens")
-    return found
+    trf = partial(farfield.theoretical_receptive_field, subject)
+    questions = {  # the answer that is asked for, and its field
+        "trf 1/10": (partial(trf, "1/10", exact=True), "tokens"),
+        "trf 1/100": (partial(trf, "1/100", exact=True), "tokens"),
+        "row trf": (partial(trf, "1/100", length=512), "tokens"),
+        "leak": (partial(farfield.leak, subject, 64), "value"),
+        "row leak": (partial(farfield.leak, subject, 64, 1024), "value"),
+        "window": (partial(farfield.certified_window, subject, "1/10", 1, 1), "width"),
+        "error": (partial(farfield.window_error, subject, 64, 1, 1), "value"),
+        "resolution": (partial(farfield.attention_resolution, subject, 256), "value"),
+        "horizon": (partial(farfield.dtype_horizon, subject, "fp16"), "tokens"),
+    }
+    return {name: asked(*question) for name, question in questions.items()}
 
 
 def exits(*formula):
@@ -171,16 +170,11 @@ def catalogue():
             if made.formula is not None and not made.free:
                 case["bias"] = [[number(float(x)) for x in row] for row in made.bias(DISTANCES)]
                 case |= numbers(made)
-            given = [
-                w
+            given = (
+                (f"--{k}", str(v)) if k in ("dialect", "heads") else ("--set", f"{k}={v}")
                 for k, v in options.items()
-                if k not in ("dialect", "heads")
-                for w in ("--set", f"{k}={v}")
-            ]
-            given += [
-                w for k in ("dialect", "heads") if k in options for w in (f"--{k}", str(options[k]))
-            ]
-            case["exit"] = exits(name, *given)
+            )
+            case["exit"] = exits(name, *itertools.chain(*given))
             found[titled(name, options)] = case
     return found
 
@@ -193,25 +187,18 @@ def prices():
         if (made := farfield.encoding(name)).formula is not None and not made.free
     }
     subjects |= {e["expr"]: e["expr"] for e in lines("series.jsonl")[:60] if not e["params"]}
-    found = {}
-    for name, subject in subjects.items():
-        found[name] = {
-            f"{place} {length or 'series'}": asked(question, *fields)
-            for length in (None, 1024, 10**6)
-            for place, fields, question in (
-                (
-                    "price",
-                    ["value"],
-                    partial(farfield.price_of_distance, subject, 100, length=length),
-                ),
-                (
-                    "reach",
-                    ["tokens", "farthest"],
-                    partial(farfield.reach, subject, 7, length=length),
-                ),
-            )
+    questions = {
+        "price": (farfield.price_of_distance, 100, ["value"]),
+        "reach": (farfield.reach, 7, ["tokens", "farthest"]),
+    }
+    return {
+        name: {
+            f"{place} {row or 'series'}": asked(partial(ask, subject, at, length=row), *fields)
+            for row in (None, 1024, 10**6)
+            for place, (ask, at, fields) in questions.items()
         }
-    return found
+        for name, subject in subjects.items()
+    }
 
 
 def titled(name, options):
@@ -240,16 +227,10 @@ FACTS = {
 }
 
 
-def main(arguments):
-    match arguments:
-        case []:
-            answers = {name: section() for name, section in FACTS.items()}
-            text = json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True)
-            (HERE / "facts.json").write_text(text + "\n", encoding="utf-8")
-        case _:
-            sys.exit(f"arguments {arguments!r}; accepted: none")
-
-
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        sys.exit(f"arguments {sys.argv[1:]!r}; accepted: none")
     os.environ["COLUMNS"] = "100"
-    main(sys.argv[1:])
+    answers = {name: section() for name, section in FACTS.items()}
+    text = json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True)
+    (HERE / "facts.json").write_text(text + "\n", encoding="utf-8")

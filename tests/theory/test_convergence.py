@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from proof_checker.checker import check_proof
 
-from farfield import (
-    InputError,
-    Verdict,
-    check_convergence,
-    encoding,
-    encodings,
-)
+from farfield import Verdict, check_convergence, encoding, encodings
 from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
@@ -259,19 +253,24 @@ def test_conditions(text, domains, condition):
         ("-a*log(n)-(2-a)*2*log(log(n))", {"a": "real"}, "a >= 1"),
         ("-(a+(-1)**n)*log(n)", {"a": "real"}, "a > 2"),
         ("-(a**2+b**2)*log(n+1)", {"a": "real", "b": "real"}, "a**2 + b**2 - 1 > 0"),
+        ("-sqrt(a)*log(1+n)", {"a": "positive"}, "a > 1"),
+        ("-a^(1/3)*log(1+n)", {"a": "positive"}, "a > 1"),
+        ("-exp(a)*log(1+n)", {"a": "real"}, "a > 0"),
+        ("-exp(-a)*log(1+n)", {"a": "real"}, "a < 0"),
+        ("-(2-sqrt(a))*log(1+n)", {"a": "positive"}, "a < 1"),
+        ("-(exp(a)-1)*log(1+n)", {"a": "real"}, "a > log(2)"),
+        ("-a*log(1+n)-Mod(n,64)", {}, "a > 1"),
     ],
 )
 def test_conditions_are_shown_in_their_simplest_form(text, domains, shown):
     assert str(check_convergence(text, assumptions=domains).condition) == shown
 
 
-def test_a_condition_can_be_evaluated():
+def test_a_condition_can_be_evaluated(refusal):
     result = check_convergence("-a*log(n+1)-b*log(log(n+3))")
-    assert result.at(a="1.2", b=1) is True
-    assert result.at(a=1, b="1.0") is False
-    assert result.at(a=1, b="1.000001") is True
-    assert str(result.at(a=1)) == "b > 1"
-    assert check_convergence("-log(n+1)").at() is False
+    at = (("1.2", 1), (1, "1.0"), (1, "1.000001"))
+    assert [result.at(a=a, b=b) for a, b in at] == [True, False, True]
+    assert str(result.at(a=1)) == "b > 1" and check_convergence("-log(n+1)").at() is False
     for values, message in (
         ({"c": 1}, "no parameter 'c'"),
         ({"a": -1}, "outside its domain"),
@@ -279,18 +278,13 @@ def test_a_condition_can_be_evaluated():
         ({"a": sympy.Rational(1, 7**9000)}, "more than 12000 bits"),
         ({"a": "x"}, "not a rational"),
     ):
-        with pytest.raises(InputError, match=message):
-            result.at(**values)
+        refusal(message, result.at, **values)
 
 
-def test_a_value_must_be_what_a_formula_may_hold():
+def test_a_value_must_be_what_a_formula_may_hold(refusal):
     large = sympy.Integer(7) ** 9000  # more digits than Python writes
     for value in (int(large), 1 / large, sympy.airyai(1), sympy.I, sympy.zoo, sympy.nan):
-        with pytest.raises(InputError):
-            check_convergence("-a*n", a=value)
-
-
-def test_a_value_is_read_as_the_number_it_prints():
+        refusal("", check_convergence, "-a*n", a=value)
     assert check_convergence("-a*n", a=sympy.Float("0.1")).verdict == "converges"
 
 
@@ -332,20 +326,27 @@ def test_skipped_terms_are_those_at_which_a_need_fails_in_integers():
         assert skipped_terms(p) == tuple(t for t, x in enumerate(values) if not need(x)), p
 
 
-def test_skipped_terms():
-    assert skipped_terms(read("-log(log(n))")) == (0, 1)
-    assert check_convergence("-2*log(n-3)").skipped_terms == (0, 1, 2, 3)
-    assert check_convergence("-2*log(1+n)").skipped_terms == ()
-    assert skipped_terms(read("-(n-2)^n")) == skipped_terms(read("-(n-2)^(n+1)-n")) == ()
-    assert skipped_terms(read("log(1-tanh(log(n)/2))")) == (0,)
-    assert skipped_terms(read("-log(n-2)-1/(n-3)-sqrt(n-1)")) == (0, 1, 2, 3)
-    half = check_convergence("log(cos(pi*n/128))").skipped_terms
-    assert half[:3] == (64, 65, 66) and len(half) > 2000
-    often = check_convergence("-n*log(sin(n)+Mod(n,2))")
-    assert often.skipped_terms[:4] == (0, 4, 6, 10) and len(often.skipped_terms) > 900
-    several = check_convergence("-n*log(n-20)")
-    assert several.skipped_terms == tuple(range(21))
-    assert "and further distances" in " ".join(str(several).split())
+@pytest.mark.parametrize(
+    ("text", "first", "least", "most"),  # the first distances, and how many there are
+    [
+        ("-log(log(n))", (0, 1), 2, 2),
+        ("-2*log(1+n)", (), 0, 0),
+        ("-(n-2)^n", (), 0, 0),
+        ("-(n-2)^(n+1)-n", (), 0, 0),
+        ("log(1-tanh(log(n)/2))", (0,), 1, 1),
+        ("-log(n-2)-1/(n-3)-sqrt(n-1)", (0, 1, 2, 3), 4, 4),
+        ("log(cos(pi*n/128))", (64, 65, 66), 2001, 4096),
+        ("-n*log(sin(n)+Mod(n,2))", (0, 4, 6, 10), 901, 4096),
+        ("-n*log(n-20)", tuple(range(21)), 21, 21),
+    ],
+)
+def test_skipped_terms(text, first, least, most):
+    found = check_convergence(text)
+    assert found.skipped_terms == skipped_terms(read(text))
+    assert found.skipped_terms[: len(first)] == first
+    assert least <= len(found.skipped_terms) <= most
+    told = least > 10 and found.verdict != "undecided"
+    assert ("and further distances" in " ".join(str(found).split())) is told
 
 
 @pytest.mark.timeout(60)
@@ -416,25 +417,8 @@ def test_random_formulas_neither_crash_nor_hang(fuzz):
         ("log(-1-sin(n)**2)", {}, "not real for large n"),
     ],
 )
-def test_bad_input(text, options, message):
-    with pytest.raises(InputError, match=message) as error:
-        check_convergence(text, **options)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("formula", "domain", "condition"),
-    [
-        ("-sqrt(a)*log(1+n)", "positive", "a > 1"),
-        ("-a^(1/3)*log(1+n)", "positive", "a > 1"),
-        ("-exp(a)*log(1+n)", "real", "a > 0"),
-        ("-exp(-a)*log(1+n)", "real", "a < 0"),
-        ("-(2-sqrt(a))*log(1+n)", "positive", "a < 1"),
-        ("-(exp(a)-1)*log(1+n)", "real", "a > log(2)"),
-    ],
-)
-def test_conditions_are_solved_for_the_parameter(formula, domain, condition):
-    assert str(check_convergence(formula, assumptions={"a": domain}).condition) == condition
+def test_bad_input(refusal, text, options, message):
+    refusal(message, check_convergence, text, **options)
 
 
 @pytest.mark.parametrize("name", ["alibi", "sandwich", "sandwich_smoothed"])
@@ -479,10 +463,6 @@ def test_a_long_period_is_decided(formula, verdict):
     check_proof(found)  # raises where a step is false
 
 
-def test_a_bounded_bias_beside_a_parameter():
-    assert str(check_convergence("-a*log(1+n)-Mod(n,64)").condition) == "a > 1"
-
-
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
@@ -502,6 +482,3 @@ def test_a_bounded_bias_beside_a_parameter():
 def test_a_rate_is_told_of_terms_not_of_a_bound(formula, said):
     sentence = check_convergence(formula).text(unicode=False).split("p(n)")[0]
     assert ("its terms" in sentence) == bool(said) and said in sentence
-
-
-# -- the path of a decision -----------------------------------------------------------------------

@@ -10,11 +10,7 @@ import sympy
 from identities import Generators, vanishes
 from sympy import Derivative, Function, cos, exp, log, pi, sin, symbols
 
-from farfield import (
-    InputError,
-    check_convergence,
-    encodings,
-)
+from farfield import check_convergence, encodings
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.theorems import theorem, theorems
 from farfield.theory.values import enclose
@@ -348,6 +344,5 @@ def test_every_entry_is_decided_or_names_what_is_missing(name):
     assert decided or found.reason.code == "missing_bound"
 
 
-def test_names():
-    with pytest.raises(InputError, match="did you mean 'resolution-bound'"):
-        theorem("resolution-bounds")
+def test_names(refusal):
+    refusal("did you mean 'resolution-bound'", theorem, "resolution-bounds")

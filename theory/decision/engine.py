@@ -60,8 +60,8 @@ MAX_POWER = 12  # of n in what is periodic
 def common_period(p: Expr, rounding: bool = False) -> int:
     """A common period of the periodic parts of p; with `rounding`, of fractional parts too."""
     check_time()
-    periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p) if x.args)
-    return math.lcm(*(k for k in periods if k))
+    turning = (x for x in sympy.preorder_traversal(p) if x.is_Pow or record_of(type(x)) is not None)
+    return math.lcm(*(k for x in turning if (k := _cycle(x, rounding))))
 
 
 def _cycle(x: Expr, rounding: bool) -> int:

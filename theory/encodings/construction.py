@@ -14,6 +14,7 @@ import sympy
 from sympy import Basic, Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import Code, InputError, Reason, Seen
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import bare_name, closest, nearest, one_of
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import exact, natural, plural
@@ -352,22 +353,23 @@ def _from_entry(
     for key in [k for k in given if k in options]:
         options[key] = given.pop(key)
     _options_fit(entry, dialect, options)
-    per_head = entry.per_head(dialect) if callable(entry.per_head) else entry.per_head
+    blank = Encoding(
+        entry.name,
+        None,
+        source=entry.source,
+        dialect=dialect,
+        mechanism=entry.mechanism,
+        out_of_scope=entry.out_of_scope,
+        note=entry.note,
+        title=entry.title,
+    )
     if entry.formula is None:
-        if given or domains:
-            raise InputError(
-                f"{entry.name} has no parameters; {', '.join((*given, *domains))} given"
-            )
-        return Encoding(
-            entry.name,
-            None,
-            source=entry.source,
-            dialect=dialect,
-            mechanism=entry.mechanism,
-            out_of_scope=entry.out_of_scope,
-            note=entry.note,
-            title=entry.title,
+        refuse(
+            bool(given or domains),
+            f"{entry.name} has no parameters; {', '.join((*given, *domains))} given",
         )
+        return blank
+    per_head = entry.per_head(dialect) if callable(entry.per_head) else entry.per_head
     parameters = entry.parameters
     if callable(parameters):
         parameters = parameters(heads=1, **chosen, **options)
@@ -378,9 +380,8 @@ def _from_entry(
     if domains:
         formula = formula.xreplace({usual[p.name]: p.symbol for p in parameters})
     biases = []
-    default = entry.values
     for h in range(1, count + 1):
-        defaults = dict(default(h, count, **chosen, **options)) if default else {}
+        defaults = dict(entry.values(h, count, **chosen, **options)) if entry.values else {}
         for name in domains.keys() & defaults.keys() - given.keys():
             raise InputError(
                 f"{entry.name} has values for {name}, so that an assumption about it says nothing; "
@@ -388,16 +389,7 @@ def _from_entry(
             )
         defaults |= _head_values(entry.name, parameters, given, h)
         biases.append(_substitute(formula, parameters, defaults))
-    return Encoding(
-        entry.name,
-        formula,
-        tuple(biases),
-        parameters,
-        dialect,
-        entry.source,
-        note=entry.note,
-        title=entry.title,
-    )
+    return replace(blank, formula=formula, biases=tuple(biases), parameters=parameters)
 
 
 def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, object]) -> None:

@@ -209,12 +209,12 @@ def unproved_needs(e: Expr) -> list[tuple[Expr, str]] | None:
     """
     needs: list[tuple[Expr, str]] = []
     for part in sympy.preorder_traversal(e):
-        if part.is_Add or part.is_Mul or part.is_Pow or part.is_Symbol:
-            pass
-        elif not part.args:
-            if not part.is_real:
-                return None
-        elif (record := record_of(part.func)) is None or not (record.total or record.domain):
+        if part.is_Add or part.is_Mul or part.is_Symbol or part.is_Rational:
+            continue
+        record = record_of(part.func)
+        if record is not None and not (record.total or record.domain):
+            return None
+        if record is None and not part.is_Pow and (part.args or not part.is_real):
             return None
         unproved = [(x, fact) for x, fact in needs_of(part) if not getattr(x, f"is_{fact}")]
         if unproved and part.is_Pow and not part.exp.is_Rational:

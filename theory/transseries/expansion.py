@@ -366,7 +366,7 @@ def eventual(e: Expr, context: Context) -> Expr:
         return e.args[2]
     args = [eventual(a, context) for a in e.args]
     record = record_of(e.func)
-    if record is not None and record.branch is not None and not record.rounds:
+    if record is not None and record.branch is not None and not record.jumps:
         try:
             return record.branch(_AtInfinity(context), *args)
         except Undecided:

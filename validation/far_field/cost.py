@@ -22,7 +22,7 @@ ROWS = 8
 """Long rows, whose time a search takes where nothing else is asked."""
 
 
-class Search(NamedTuple):
+class SearchSeconds(NamedTuple):
     """Seconds of a search: of a row under a change, of one under the base, of a row's further ends,
     and of what is read before the first round."""
 

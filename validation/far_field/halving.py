@@ -79,11 +79,13 @@ def reading_plan(
         foreseen = cost.probed(work, row)
     if measure is None and (quick or (foreseen < real and minutes is None)):
         measure = False
-    rows, first, seconds = len(subject.groups), FEW, cost.Search(_MORE * foreseen, foreseen)
+    rows, first, seconds = len(subject.groups), FEW, cost.SearchSeconds(_MORE * foreseen, foreseen)
     if measured := _reads_whole(subject, to, work, measure):
         cut, end = Repair(cut=subject.outline.trained), cost.further(work, row, to)
         before = probes * work.of(row, row**2 / 2)
-        seconds = cost.Search(_MORE * real, cost.real(work, cut, to), (ENDS - 1) * end, before)
+        seconds = cost.SearchSeconds(
+            _MORE * real, cost.real(work, cut, to), (ENDS - 1) * end, before
+        )
     time = cost.ROWS * real if minutes is None else 60 * minutes
     if measured and subject.turns():
         plans = itertools.product((12, 9, 6, 3), range(WIDE, FEW - 1, -1))

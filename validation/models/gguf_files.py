@@ -109,6 +109,13 @@ class _Header:
     Args:
         values: its keys, without the name of the architecture.
         known: what llama.cpp decides by the architecture.
+
+    Fields:
+        heads, keys: of each layer, and its heads of keys.
+        sizes: numbers of a key and of a value of one head, in a layer that sees all and in one with
+            a window.
+        cap: the bound of logits; None for none.
+        cached: layers with a cache of their own, the first ones.
     """
 
     def __init__(self, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
@@ -122,6 +129,15 @@ class _Header:
         )
         self.heads = self.each("attention.head_count")
         self.keys = self.each("attention.head_count_kv", self.heads)
+        usual = self.whole("embedding_length") // max(1, *self.heads)
+        key = self.whole("attention.key_length", usual=usual)
+        value = self.whole("attention.value_length", usual=usual)
+        near = self.whole("attention.key_length_swa", usual=key)
+        self.sizes = (key, value), (near, self.whole("attention.value_length_swa", usual=value))
+        self.cap = self.real("attn_logit_softcapping", known.get("cap", 0.0)) or None
+        self.cached = known.get("with_cache", self.count)
+        if "attention.shared_kv_layers" in values:
+            self.cached = self.count - self.whole("attention.shared_kv_layers", self.count)
 
     def whole(self, name: str, most: int = NUMBER, usual: int = 0) -> int:
         """A whole number that is not negative."""
@@ -180,11 +196,11 @@ def _attending(
         state: numbers of a state that it keeps too.
     """
     known, local, heads, keys = header.known, width is not None, header.heads[at], header.keys[at]
-    key, value = _sizes(header, local)
+    key, value = header.sizes[local]
     size, cached = key, keys * (key + value)
     if known.get("latent") and "attention.key_length_mla" in header.values:
         size, cached = header.whole("attention.key_length_mla", usual=key), key
-    both, shares = header.both, at >= _with_cache(header)
+    both, shares = header.both, at >= header.cached
     positions = _positions(header, at, local, mixed)
     return LayerOutline(
         width=None if width is None else width + both,
@@ -199,27 +215,10 @@ def _attending(
         positions=positions,
         rotation=_rotation(header, local, key) if positions == "rotation" else None,
         sink=bool(known.get("sink")),
-        cap=header.real("attn_logit_softcapping", known.get("cap", 0.0)) or None,
+        cap=header.cap,
         scale=_scale(header, heads, key),
         observed=False,
     )
-
-
-def _sizes(header: _Header, local: bool) -> tuple[int, int]:
-    """Numbers of a key and of a value of one head."""
-    usual = header.whole("embedding_length") // max(1, *header.heads)
-    key = header.whole("attention.key_length", usual=usual)
-    value = header.whole("attention.value_length", usual=usual)
-    near = header.whole("attention.key_length_swa", usual=key)
-    near_value = header.whole("attention.value_length_swa", usual=value)
-    return (near, near_value) if local else (key, value)
-
-
-def _with_cache(header: _Header) -> int:
-    """Layers with a cache of their own, the first ones."""
-    if "attention.shared_kv_layers" in header.values:
-        return header.count - header.whole("attention.shared_kv_layers", header.count)
-    return int(header.known.get("with_cache", header.count))
 
 
 def _sliding(header: _Header) -> tuple[int, list[bool]]:

@@ -158,7 +158,7 @@ def beside_rows(
         return found
     family = _family(subject)
     try:
-        fit = design(family, trf=trained, eps=EPS, parameter="c", budget_s=BUDGET_S)
+        fit = design(family, trf=trained, eps=EPS, budget_s=BUDGET_S)
     except InputError:  # no divisor has such a field, or there is nothing to divide
         return found
     return dataclasses.replace(found, fit=fit, family=family)

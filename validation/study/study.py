@@ -33,7 +33,6 @@ from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
-from farfield.validation.encoding_labels import label_of
 from farfield.validation.harness.mechanism import with_encoding
 from farfield.validation.harness.settings import Run, settle
 from farfield.validation.json_files import writable_folder, write
@@ -286,16 +285,6 @@ class Study(Result):
         """Unknown where a verdict is not known; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
         return Status.UNKNOWN if open_ else Status.EXACT
-
-
-def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:
-    """Every encoding of the catalogue, with the options a model of this training length needs.
-
-    >>> dict(catalogue())["window 16"].head(1)
-    Piecewise((0, n < 16), (-oo, True))
-    """
-    every = ({"name": e.name, **e.trained(length)} for e in CATALOGUE.values())
-    return tuple((label_of(options), encoding(**options)) for options in every)
 
 
 def study(

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from farfield import (
-    encoding,
-    theoretical_receptive_field,
-)
+from farfield import encoding, theoretical_receptive_field
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.bounded import Envelope, StepsKernel
 from farfield.numerics.summation.kernel import terms

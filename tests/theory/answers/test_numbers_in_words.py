@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import sympy
 
-from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest, nearest, one_of
 from farfield.theory.answers.number import (
     at_most,
@@ -109,26 +108,23 @@ def test_a_number_is_read_as_written(written, value):
         ("5 % %", "is not a rational number"),
     ],
 )
-def test_what_is_no_number_is_refused(written, why):
-    with pytest.raises(InputError, match=why):
-        exact(written)
+def test_what_is_no_number_is_refused(refusal, written, why):
+    refusal(why, exact, written)
 
 
-def test_whole_numbers_have_bounds_and_units():
+def test_whole_numbers_have_bounds_and_units(refusal):
     assert [natural(x, "x", 0) for x in (0, "0", "2k", "1.5K", "1M", 10**15, "1e3")] == [
         0, 0, 2048, 1536, 1 << 20, 10**15, 1000
     ]  # fmt: skip
     assert natural(5, "x", 5, 5) == 5
     for bad in (0, "1/2", "50 %", 10**15 + 1, "1.0001k", "k", -1):
-        with pytest.raises(InputError, match=r"accepted: a whole number from 1 to 10\^15, such as"):
-            natural(bad, "x")
+        refusal(r"accepted: a whole number from 1 to 10\^15, such as", natural, bad, "x")
     for bad in (4, 6):
-        with pytest.raises(InputError, match="from 5 to 5"):
-            natural(bad, "x", 5, 5)
+        refusal("from 5 to 5", natural, bad, "x", 5, 5)
 
 
 @pytest.mark.parametrize("domain", ["(0, 1)", "[0, 1)", "(0, 1]", "[0, 1]", "(0, oo)", "[0, oo)"])
-def test_an_interval_has_the_ends_that_are_written(domain):
+def test_an_interval_has_the_ends_that_are_written(refusal, domain):
     for value in (R(-1, 9), 0, R(1, 9), 1, R(10, 9)):
         high = domain[1:-1].split(", ")[1]
         above = value > 0 or (value == 0 and domain[0] == "[")
@@ -136,16 +132,13 @@ def test_an_interval_has_the_ends_that_are_written(domain):
         if above and below:
             assert inside(value, "x", domain) == value
         else:
-            with pytest.raises(InputError, match="is out of range; accepted: a "):
-                inside(value, "x", domain)
+            refusal("is out of range; accepted: a ", inside, value, "x", domain)
 
 
-def test_names_that_are_near():
+def test_names_that_are_near(refusal):
     few, many = [f"name{k}" for k in range(8)], [f"name{k}" for k in range(9)]
     assert closest("name3", few) == "accepted: " + ", ".join(few)
     assert closest("name3", many).startswith("the nearest of 9: name3, name")
     assert closest("name3", many).count(",") == 2 and nearest("xyz", few) is None
-    with pytest.raises(InputError, match=r"x 'nam3' is not known; did you mean 'name3'\? accepted"):
-        one_of("nam3", "x", few)
-    with pytest.raises(InputError, match="x 3 is not known; accepted: name0"):
-        one_of(3, "x", few)
+    refusal(r"x 'nam3' is not known; did you mean 'name3'\? accepted", one_of, "nam3", "x", few)
+    refusal("x 3 is not known; accepted: name0", one_of, 3, "x", few)

@@ -3,13 +3,12 @@
 import os
 import re
 import subprocess
-import time
 
 import pytest
 from formal.certified import FOLDER
 
 import farfield
-from farfield import InputError, check_convergence, verify_certificate
+from farfield import check_convergence, verify_certificate
 from farfield.theory.answers.answer import Status
 from farfield.theory.certificates import prover
 from farfield.theory.certificates.certificate import regenerated
@@ -74,26 +73,21 @@ def no_prover(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("how", ALTERED)
-def test_an_altered_file_is_no_certificate(source, no_prover, tmp_path, how):
+def test_an_altered_file_is_no_certificate(refusal, source, no_prover, tmp_path, how):
     old, new = ALTERED[how]
     text = new if old is None else source.replace(old, new, 1)
     assert text != source, "nothing was altered"
     place = tmp_path / "received.v"
     place.write_text(text, encoding="utf-8")
-    start = time.monotonic()
-    with pytest.raises(InputError, match="is no certificate: ") as refused:
-        verify_certificate(place)
-    assert "\n" not in str(refused.value) and len(str(refused.value)) < 600
-    assert time.monotonic() - start < 30
+    assert len(refusal("is no certificate: ", verify_certificate, place)) < 600
 
 
-def test_every_generated_file_is_one(no_prover, source, tmp_path):
+def test_every_generated_file_is_one(refusal, no_prover, source, tmp_path):
     for text in (source, *(f.read_text(encoding="utf-8") for f in FOLDER.glob("*.v"))):
         assert regenerated(text)[1] == text
     place = tmp_path / "received.v"
     place.write_text(source.replace("\n", "\r\n"), encoding="utf-8", newline="")
-    with pytest.raises(InputError, match="no prover: coqc is not on the path"):
-        verify_certificate(place)
+    refusal("no prover: coqc is not on the path", verify_certificate, place)
 
 
 def places(folder):
@@ -115,13 +109,10 @@ def places(folder):
     }
 
 
-def test_what_is_no_file_of_text_is_one_line_at_once(no_prover, tmp_path):
+@pytest.mark.timeout(60)
+def test_what_is_no_file_of_text_is_one_line_at_once(refusal, no_prover, tmp_path):
     for name, said in places(tmp_path).items():
-        start = time.monotonic()
-        with pytest.raises(InputError, match=said) as refused:
-            verify_certificate(str(tmp_path) + "/" + name)
-        assert "\n" not in str(refused.value) and time.monotonic() - start < 5
-        assert str(refused.value).count("accepted: ") == 1
+        assert refusal(said, verify_certificate, f"{tmp_path}/{name}").count("accepted: ") == 1
 
 
 # -- the answer, with a program in the prover's place ---------------------------------------------
@@ -181,7 +172,7 @@ def test_the_verb(some_prover, received, run):
     assert farfield.ReceivedCertificate.VALUE == "proved"
 
 
-def test_heads_that_differ_are_verified_together(some_prover, tmp_path):
+def test_heads_that_differ_are_verified_together(refusal, some_prover, tmp_path):
     some_prover()
     place = tmp_path / "heads.v"
     place.write_text(check_convergence(farfield.encoding("alibi", heads=2)).certificate().source)
@@ -189,8 +180,7 @@ def test_heads_that_differ_are_verified_together(some_prover, tmp_path):
     assert found.proved and len(found.formulas) == 2 and "2 verdicts" in found.text()
     swapped = place.read_text().replace("Module Head_2", "Module Head_1", 1)
     place.write_text(swapped)
-    with pytest.raises(InputError, match="is no certificate"):
-        verify_certificate(place)
+    refusal("is no certificate", verify_certificate, place)
 
 
 def test_the_library_is_compiled_under_one_name(some_prover, received, tmp_path):
@@ -202,17 +192,15 @@ def test_the_library_is_compiled_under_one_name(some_prover, received, tmp_path)
 
 
 def test_a_library_that_does_not_compile_leaves_nothing(
-    some_prover, received, tmp_path, monkeypatch
+    refusal, some_prover, received, tmp_path, monkeypatch
 ):
     some_prover(fresh=False)
     failed = subprocess.CompletedProcess([], 1, "", "Error: No.")
     monkeypatch.setattr(prover, "_run", lambda *call: failed)
-    with pytest.raises(InputError, match="does not compile"):
-        verify_certificate(received)
+    refusal("does not compile", verify_certificate, received)
     assert not list((tmp_path / "cache" / "farfield").iterdir())
 
 
 @pytest.mark.parametrize("path", [3, None, ["a.v"]])
-def test_what_is_no_path_is_refused(path):
-    with pytest.raises(InputError, match="a path is text"):
-        verify_certificate(path)
+def test_what_is_no_path_is_refused(refusal, path):
+    refusal("a path is text", verify_certificate, path)

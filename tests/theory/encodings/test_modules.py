@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings.python_files import load
 
 DATACLASS = """
@@ -93,13 +92,10 @@ def test_a_file_may_have_any_name_also_that_of_a_library(tmp_path, name):
         ("def f(): raise ValueError('odd\\nmore')\n\nf()", "line 1: ValueError: odd;"),
     ],
 )
-def test_what_a_file_raises_is_one_line_with_its_line(tmp_path, text, why):
-    with pytest.raises(InputError) as error:
-        load(written(tmp_path, mine=text) / "mine.py")
-    assert why in str(error.value) and str(error.value).count("\n") == 0
+def test_what_a_file_raises_is_one_line_with_its_line(refusal, tmp_path, text, why):
+    assert why in refusal("", load, written(tmp_path, mine=text) / "mine.py")
     assert "mine" not in sys.modules
 
 
-def test_what_is_no_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match="there is no file"):
-        load(tmp_path / "none.py")
+def test_what_is_no_file_is_refused(refusal, tmp_path):
+    refusal("there is no file", load, tmp_path / "none.py")

@@ -22,14 +22,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
-from farfield import (
-    theoretical_receptive_field as trf,
-)
+from farfield import InputError, check_convergence, encoding
+from farfield import theoretical_receptive_field as trf
 from farfield.theory.encodings.python_files import load
 from farfield.theory.encodings.tracing import Untraced, traced
 

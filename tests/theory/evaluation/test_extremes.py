@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 import farfield
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
+from farfield import InputError, check_convergence, encoding
 from farfield.theory import first_terms
 from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import OutOfTime
@@ -63,10 +59,8 @@ def test_what_sympy_cannot_evaluate_is_no_traceback(text):
         (lambda: farfield.theoretical_receptive_field("-n", []), "eps [] has no number"),
     ],
 )
-def test_values_of_the_wrong_kind_are_refused_with_what_is_accepted(question, told):
-    with pytest.raises(InputError) as refused:
-        question()
-    assert told in str(refused.value) and not str(refused.value).startswith("internal")
+def test_values_of_the_wrong_kind_are_refused_with_what_is_accepted(refusal, question, told):
+    assert told in refusal("", question)
 
 
 def test_a_number_is_one_distance():
@@ -87,9 +81,8 @@ def test_a_number_is_one_distance():
         lambda p: farfield.attention_resolution(p, 30),
     ],
 )
-def test_a_bias_that_masks_every_key_has_no_attention(ask, mask):
-    with pytest.raises(InputError, match="masks every key"):
-        ask(mask)
+def test_a_bias_that_masks_every_key_has_no_attention(refusal, ask, mask):
+    refusal("masks every key", ask, mask)
 
 
 @pytest.mark.parametrize("at_zero", ["", ",0", ",1/3", ",7"])
@@ -103,16 +96,17 @@ def test_a_step_of_what_is_undefined_is_undefined(inside, at_zero):
 
 
 @pytest.mark.parametrize("text", ["-loggamma(n+1)", "-LambertW(n+1)", "-2*log(n+1)", "-n"])
-def test_a_table_keeps_its_budget(text):
+def test_a_table_keeps_its_budget(refusal, text):
     subject = encoding(text)
-    with pytest.raises(
-        InputError, match=r"is not ready after 0 s \(budget_s\); accepted: a larger"
-    ):
-        subject.bias(np.arange(9), budget_s=0)
+    refusal(
+        r"is not ready after 0 s \(budget_s\); accepted: a larger",
+        subject.bias,
+        np.arange(9),
+        budget_s=0,
+    )
     with until(time.monotonic() - 1), pytest.raises(OutOfTime):
         subject.bias(np.arange(9))
-    with pytest.raises(InputError, match="a number of seconds"):
-        subject.bias([1], budget_s=-1)
+    refusal("a number of seconds", subject.bias, [1], budget_s=-1)
 
 
 @pytest.mark.parametrize(

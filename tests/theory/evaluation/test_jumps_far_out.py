@@ -8,11 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from farfield import (
-    Verdict,
-    attention_resolution,
-    check_convergence,
-)
+from farfield import Verdict, attention_resolution, check_convergence
 from farfield.theory.formula.grammar import read
 from farfield.theory.values import tabulate
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farfield import (
-    InputError,
-    check_convergence,
-    encoding,
-)
+from farfield import check_convergence, encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.reading import indexed
 
@@ -57,9 +53,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_cannot_be_meant_is_refused(text):
-    with pytest.raises(InputError, match=REFUSED[text]):
-        read(text)
+def test_what_cannot_be_meant_is_refused(refusal, text):
+    refusal(REFUSED[text], read, text)
 
 
 BEHIND = {
@@ -87,30 +82,28 @@ def test_conditions_behind_a_formula_are_its_assumptions(text):
 
 
 @pytest.mark.parametrize("behind", ["1 < a, b in [0, 1)", "0 < a, b > 1", "0 < a and b >= 1"])
-def test_a_bound_is_never_dropped(behind):
-    with pytest.raises(InputError, match="write each bound behind its parameter"):
-        encoding(f"-a*log(1 + n) - b*log(2 + n), {behind}")
+def test_a_bound_is_never_dropped(refusal, behind):
+    refusal(
+        "write each bound behind its parameter", encoding, f"-a*log(1 + n) - b*log(2 + n), {behind}"
+    )
 
 
-def test_an_assumption_that_is_printed_decides():
+def test_an_assumption_that_is_printed_decides(refusal):
     assert check_convergence(r"-r_1\log(1+n), \quad r_1 > 1").converges
     assert check_convergence(r"-r_1\log(1+n), \quad 0 < r_1 \le 1").converges is False
     assert str(check_convergence(r"-r_1\log(1+n), \quad r_1 > 0").condition) == "r1 > 1"
-    with pytest.raises(InputError, match="outside its domain"):
-        encoding("-a*n, a > 2", a=1)
-    with pytest.raises(InputError, match="two domains of a"):
-        encoding("-a*n, a > 0, a < 0")
+    refusal("outside its domain", encoding, "-a*n, a > 2", a=1)
+    refusal("two domains of a", encoding, "-a*n, a > 0, a < 0")
 
 
 @pytest.mark.parametrize("spelled", ["r_1", "r_{1}", "r₁", "r1"])
-def test_a_parameter_has_one_name_in_every_spelling(spelled):
+def test_a_parameter_has_one_name_in_every_spelling(refusal, spelled):
     latex = rf"-{spelled} \cdot n" if spelled != "r1" else "-r1*n"
     for name in ("r_1", "r1"):
         assert encoding(latex, **{name: 2}).head(1) == read("-2*n")
     assert encoding(r"-m_h \cdot n", m_h=2).biases == encoding("-m_h*n", m_h=2).biases
     assert indexed("m", "_{h}") == indexed("m", "ₕ") == indexed("m", "^{(h)}") == "m_h"
-    with pytest.raises(InputError, match="one parameter"):
-        encoding("-r_1*n", r_1=1, r1=2)
+    refusal("one parameter", encoding, "-r_1*n", r_1=1, r1=2)
 
 
 REMARKS = {
@@ -147,6 +140,13 @@ NAMES = {
     "sliding_window": "window",
     "Sliding Window": "window",
     "kerple": "kerple_log",
+    "ALiBi": "alibi",
+    "kerple-log": "kerple_log",
+    "Type 1": "type1",
+    "T5": "t5",
+    "RoPE, interpolated": "rope_pi",
+    "Kerple Power": "kerple_power",
+    "xpos": "xpos",
     "HoPE": "hope",
     "hope": "hope",
     "LongRoPE": "longrope",
@@ -175,7 +175,5 @@ def test_a_name_that_people_use_is_known(name):
         ("ntk", "rope_ntk"),
     ],
 )
-def test_a_name_with_a_number_is_refused_with_what_to_type(text, typed):
-    with pytest.raises(InputError) as error:
-        encoding(text)
-    assert typed in str(error.value)
+def test_a_name_with_a_number_is_refused_with_what_to_type(refusal, text, typed):
+    assert typed in refusal("", encoding, text)

@@ -3,10 +3,7 @@
 import pytest
 import sympy
 
-from farfield import (
-    InputError,
-    encoding,
-)
+from farfield import encoding
 from farfield.theory.formula.grammar import read
 
 REFUSED = {  # the text: both readings, as the message says them
@@ -86,11 +83,10 @@ REFUSED = {  # the text: both readings, as the message says them
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_two_meanings_are_refused_with_both(text):
-    with pytest.raises(InputError, match=r"column \d+: ") as error:
-        read(text)
-    assert all(reading in str(error.value) for reading in REFUSED[text])
-    assert text in str(error.value).replace("\\\\", "\\") and "\n" not in str(error.value)
+def test_two_meanings_are_refused_with_both(refusal, text):
+    error = refusal(r"column \d+: ", read, text)
+    assert all(reading in error for reading in REFUSED[text])
+    assert text in error.replace("\\\\", "\\")
 
 
 @pytest.mark.parametrize("text", [t for t, (one, _) in REFUSED.items() if "^(" in one])
@@ -177,7 +173,7 @@ def test_a_query_less_its_key_is_the_distance(text):
     assert read(text) == read("-n/8")
 
 
-def test_a_position_is_a_parameter_where_that_is_said_and_nothing_else_remains():
+def test_a_position_is_a_parameter_where_that_is_said_and_nothing_else_remains(refusal):
     assert read("-|m-n|/8", {"m": "positive"}).has(sympy.Abs)
     assert read("-Max(n-m, 0)", {"m": "positive"}).has(sympy.Max)
     assert read("-e1*n", {"e1": "positive"}).free_symbols != read("-n").free_symbols
@@ -185,14 +181,12 @@ def test_a_position_is_a_parameter_where_that_is_said_and_nothing_else_remains()
     assert read("-|j-i+1|") == read("-|1-n|") and read("-|j-i|") == read("-n")
     assert len(read("-(m-n)^2/8 - n").free_symbols) == 2  # no function of m - n: m is a parameter
     for text in ("-|m-n|/8 - m", "-|i-j| - i", "-m*i - m*j", "-|q-k|*q", "-|i-j|/n", "-n*|m-n|"):
-        with pytest.raises(InputError, match=r"beside . - .: a bias is a function of the distance"):
-            read(text)
+        refusal(r"beside . - .: a bias is a function of the distance", read, text)
 
 
 @pytest.mark.parametrize("name", ["nan", "NaN", "None", "infinity", "zoo", "i", "j"])
-def test_the_name_of_something_else_is_no_parameter_unless_it_is_said(name):
-    with pytest.raises(InputError, match=f"{name} may mean .*, or a parameter"):
-        encoding(f"-{name}*n/8")
+def test_the_name_of_something_else_is_no_parameter_unless_it_is_said(refusal, name):
+    refusal(f"{name} may mean .*, or a parameter", encoding, f"-{name}*n/8")
     assert len(encoding(f"-{name}*n/8", assumptions={name: "positive"}).free) == 1
 
 
@@ -200,9 +194,8 @@ def test_the_name_of_something_else_is_no_parameter_unless_it_is_said(name):
     "text",
     ["Piecewise((1, n < 3))", "Piecewise((1, n < 3), (2, 5 < n < 9))", "Piecewise((1, i - j < 3))"],
 )
-def test_pieces_that_end_are_refused_with_a_distance_that_has_no_value(text):
-    with pytest.raises(InputError, match=r"no value is given for large n.*\(value, True\)"):
-        read(text)
+def test_pieces_that_end_are_refused_with_a_distance_that_has_no_value(refusal, text):
+    refusal(r"no value is given for large n.*\(value, True\)", read, text)
     rest = ", (n, n > 4))".replace("n", "i - j" if "j" in text else "n")
     assert read(text.removesuffix(")") + rest).has(sympy.Piecewise)
 
@@ -218,25 +211,11 @@ def test_a_comment_says_nothing_of_the_formula(text):
 @pytest.mark.parametrize(
     "text", [r"-\{n\}", r"-\left\{n\right\}", r"-\lbrace n\rbrace", r"-n\{2\}"]
 )
-def test_printed_braces_are_two_readings_but_around_arguments(text):
-    with pytest.raises(InputError, match="fractional part") as refused:
-        read(text)
-    assert text in str(refused.value), "backslashes are shown as they were given"
+def test_printed_braces_are_two_readings_but_around_arguments(refusal, text):
+    assert text in refusal("fractional part", read, text), "backslashes are shown as given"
     assert read(r"-\log\left\{1+n\right\}") == read(r"-\log\{1+n\}") == read("-log(1+n)")
-
-
-@pytest.mark.parametrize("text", ["[[-n]; 0]", "[-n; [0]]", "[[-n]; [0]; 0]"])
-def test_a_list_among_the_heads_is_named(text):
-    with pytest.raises(InputError, match="give it alone"):
-        encoding(text)
 
 
 def test_a_factor_stays_one():
     assert read("-m(1 + n)") == read("-m*(1 + n)")
     assert read("-A*(n)") == read("-A(n)", {"A": "positive"}) == read("-A*n")
-
-
-@pytest.mark.parametrize("text", ["[-n x-1]", "[-n; 0 x1.5]", "[0 x -2]", "[-n/4; 0 ×.5]"])
-def test_a_count_of_heads_is_a_whole_number(text):
-    with pytest.raises(InputError, match="no count of heads"):
-        encoding(text)

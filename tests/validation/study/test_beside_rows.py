@@ -13,6 +13,7 @@ from farfield.validation.forecast import NEAR, forecast
 from farfield.validation.study.beside_rows import BesideRows, beside_rows
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import study
+from farfield.validation.table_cells import field_text
 
 
 def said(answer):
@@ -32,8 +33,10 @@ def test_a_field_longer_than_the_rows_comes_with_a_size_that_fits(formula):
 
 
 def test_what_fits_already_gets_no_advice():
-    for formula in ("-n/8", "-2*log(1+n)", "[-n/500; 0 x7]", "alibi"):
-        found = beside_rows(encoding(formula), trained=64, tested=1024)
+    for formula, trained in (
+        *(("-n/8", 64), ("-n/8", 37), ("-2*log(1+n)", 64), ("[-n/500; 0 x7]", 64), ("alibi", 64)),
+    ):
+        found = beside_rows(encoding(formula), trained=trained, tested=1024)
         assert found.fit is None and not any("fits" in line for line in said(found))
 
 
@@ -46,6 +49,10 @@ def test_the_field_is_told_in_training_rows():
     heads = beside_rows(encoding("alibi"), trained=64, tested=1024)
     narrowest = min(head.tokens for head in heads.field.heads)
     assert f"in the widest head ({narrowest} in the narrowest)" in said(heads)[0]
+    vast = beside_rows(encoding("-log(3+n)-2*log(log(3+n))"), "vast", trained=64, tested=1024)
+    tokens = field_text(vast.field)
+    assert said(vast)[0] == f"vast: the nearest {tokens} tokens hold 99 % of its mass."
+    assert vast.times == "" and vast.fit is None
     never = beside_rows(encoding("nope"), trained=64, tested=1024)
     assert math.isinf(never.field.tokens) and "no number of tokens holds 99 %" in said(never)[0]
 
@@ -58,6 +65,8 @@ def test_what_has_no_field_says_nothing_of_one():
 
 def test_the_forecast_is_that_of_the_rows_and_layers_asked_about():
     usual = forecast("-n/8", trained=64, tested=1024)
+    found = beside_rows(encoding("-n/8"), trained=64, tested=1024)
+    assert found.forecast.to_dict() == usual.to_dict(), "of four layers"
     for options in ({"tested": 256, "layers": 4}, {"tested": 1024, "layers": 2}):
         found = beside_rows(encoding("-n/8"), "mine", trained=64, **options)
         direct = forecast("-n/8", trained=64, **options)

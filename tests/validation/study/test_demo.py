@@ -1,5 +1,6 @@
 """The demonstration: theory at once, then one trained model after the other, none twice."""
 
+import json
 import re
 
 import pytest
@@ -57,6 +58,67 @@ def test_a_row_is_what_the_theory_and_the_model_say(steps):
         near = entry.prediction.forecast
         assert cells["forecast"] == f"{near.ratio:.2f}" + "*" * (near.distance > NEAR)
         assert cells["measured"].startswith(f"{entry.lost()[1]:.3f} (")
+
+
+def test_the_verb_shows_each_model_once_as_it_is_trained(steps, run, tmp_path, monkeypatch):
+    """In columns: the name, 8 to 28 wide, then 9, 7, 7 and 8."""
+    studies, *_ = steps
+    opened = []
+    monkeypatch.setattr(demo, "demonstration", lambda *_, **__: iter(studies))
+    monkeypatch.setattr("farfield.figures.answer_pages.write_study", lambda _, at: at / "a.html")
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    code, out, _ = run("demo", "-2*log(1+n)", "--out", tmp_path)
+    last = studies[-1]
+    lines = [predicted(e) for e in last.entries]
+    lines.append(f"page, written again after each model: {tmp_path}/a.html")
+    for name, *cells, measured in (COLUMNS, *map(row, last.trained)):
+        padded = zip(cells, (9, 7, 7, 8), strict=True)
+        columns = "".join(f"{cell:<{width}}  " for cell, width in padded)
+        lines.append(f"{name:<11}  {columns}{measured}".rstrip())
+    for formula, wide in (("nope", 8), ("-log(1+n)-log(1+log(1+n))/1000", 28)):
+        shown = run("demo", formula, "--out", tmp_path)[1]
+        assert (
+            f"\n{'nope':<{wide}}  diverges " in shown
+            and f"\n{'encoding':<{wide}}  series " in shown
+        )
+    lines += demo.LEGEND.splitlines()
+    (own,) = last.about(asked=True)
+    said = "\n".join([*lines, own.prediction.beside.text()])
+    assert out.rstrip().splitlines() == said.rstrip().splitlines()
+    assert (code, opened) == (0, [])
+    found = json.loads(run("demo", "-2*log(1+n)", "--out", tmp_path, "--json")[1])
+    assert found == json.loads(last.to_json())
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    run("demo", "-2*log(1+n)", "--out", tmp_path, "--no-open")
+    run("demo", "--bias", "-2*log(1+n)", "--out", tmp_path)
+    assert opened == [(tmp_path / "a.html").as_uri()]
+
+
+def test_a_class_is_trained_under_the_name_of_its_values(tmp_path, monkeypatch):
+    asked, told = [], []
+
+    def local(runs, folder, **how):
+        asked.append(([(run.label, run.encoding) for run in runs], folder, how["workers"]))
+        return iter(())
+
+    monkeypatch.setattr(demo, "WORKERS", 5)
+    monkeypatch.setattr("farfield.validation.harness.runs.local", local)
+    monkeypatch.setattr("farfield.validation.harness.runs.job_of", lambda run: None)
+    monkeypatch.setattr(demo, "spec_of", lambda module, folder: f"{folder}/{module.__name__}")
+    for module, spec in ((type("Own", (), {}), f"{tmp_path}/own/Own"), ("o.py:Own", "o.py:Own")):
+        [_] = demonstration("-n", tmp_path, module=module, notice=lambda *said: told.append(said))
+        (own, nope, alibi), folder, workers = asked.pop()
+        assert own == ("-n", spec) and (nope[0], alibi[0]) == ("nope", "alibi")
+        assert (folder, workers) == (str(tmp_path), 5)
+        assert told[-1] == ("", 0, 0, "3 models of 2 layers, 5 at a time")
+
+
+def test_a_run_tells_its_last_loss():
+    line = {"protocol": "training", "nats": 3.0, "steps": 5, "seconds": 1.0}
+    last = line | {"nats": 1.23456, "steps": 1, "seconds": 9.6}
+    other = {"protocol": "gradient", "nats": 0.0}
+    told = demo.trained_in([line, line | {"nats": 2.0}, last, other])
+    assert told == "loss 1.235 nats after 1 step in 10 s"
 
 
 def test_what_is_trained_is_not_trained_again(steps):

@@ -11,7 +11,7 @@ from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding
 from farfield.validation.results import LAST
 from farfield.validation.study.demo import row as demo_row
-from farfield.validation.study.place import PLACE_EPS, place
+from farfield.validation.study.place import PLACE_EPS, Place, Rank, place
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import Studied, Study
 
@@ -157,3 +157,27 @@ def test_a_place_counts_from_the_narrowest():
     row = [terminal(cell) for cell in shown.rows[names.index("mine")]]
     assert row == ["mine", mine.bias, "converges", *map(str, whole)]
     assert [terminal(shown.header[k]) for k in shown.numeric] == [f"TRF({x})" for x in PLACE_EPS]
+
+
+def test_one_head_with_a_window_is_enough_for_windows():
+    mixed, none = (predict(encoding(f), trained=16, tested=(64,)) for f in ("[-n; 0]", "[0; 0]"))
+    assert (mixed.windowless, none.windowless) == (False, True)
+    assert len(mixed.windows) == 2 and not none.windows
+    assert ("certified window", "", "none") in {row[:3] for row in none._rows()}
+
+
+def test_a_long_formula_is_not_shown_beside_its_name():
+    ranks = tuple(Rank(f"{k}", "n" * k, Verdict.DIVERGES, (None,) * 4) for k in (199, 200))
+    _, shown, _ = Place(ranks).blocks()
+    assert [terminal(row[1]) for row in shown.rows] == ["n" * 199, ""]
+
+
+def test_the_model_that_learned_least_is_named_where_it_learned_little():
+    p = predict(encoding(SLOW), trained=16, tested=(64,))
+    for losses, told in (((1.0, 5.4), True), ((5.4, 1.0), True), ((1.0, 1.1), False)):
+        each = [[{**x, "nats": nats} for x in lines(1.5)] for nats in losses]
+        whole = Study(tuple(Studied(p).with_lines(x) for x in each), {})
+        said = [terminal(block.text) for block in whole._untrained()]
+        assert [line.startswith("Of the one that learned least: ") for line in said] == [
+            True
+        ] * told

@@ -27,7 +27,6 @@ from farfield.validation.study.place import (
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import (
     BASELINES,
-    catalogue,
     study,
     survey,
 )
@@ -47,8 +46,6 @@ def test_a_divergent_series_has_row_fields_only():
 
 
 def test_the_catalogue_is_whole():
-    assert len(catalogue()) == len({n for n, _ in catalogue()}) == len(encodings())
-    assert {"window 16", "alibi_log 2"} <= {n for n, _ in catalogue()}
     assert set(BASELINES) == {"alibi", "nope"}
     additive = {name for name in encodings() if encoding(name).formula is not None}
     learned = {"t5", "bam"}  # their tables and shapes are whatever is learned
@@ -161,6 +158,18 @@ def test_each_option_of_a_study_reaches_the_models_under_its_name(monkeypatch):
     said = {"subjects": names, "train": names}
     assert given == {**said, "preset_name": "tiny", "length": 8, **same}
     assert whole.asked == ("-n", "-n/2") and told == [("place among the catalogue", 0, 1)]
+
+
+def test_each_setting_of_a_survey_is_one_of_its_models():
+    said = {"length": 24, "text": "a text", "seed": 3}
+    found = survey([("-n", encoding("-n"))], preset_name="tiny", tested=(48, 96), **said)
+    assert {name: found.settings[name] for name in said} == said
+    assert (found.lengths, found.entries[0].prediction.row_length) == ((24, 48, 96), 96)
+    usual = survey([("-n", encoding("-n"))], preset_name="tiny")
+    assert (usual.settings["seed"], usual.settings["text"]) == (0, None)
+    assert usual.lengths[0] == usual.settings["length"] and len(usual.lengths) > 1
+    bare = dataclasses.replace(usual, settings={"length": 64, "measure": {"lengths": ()}})
+    assert bare.lengths == (64, 256, 1024), "4 and 16 times the training length"
 
 
 @pytest.mark.parametrize("f", [[], "alibbi", "n +", ["-n", "-log("]])

@@ -220,21 +220,25 @@ class _Drawing:
             path = f"M{self.shape.left} {pixel:.1f}H{self.right}"
             yield f'<path d="{path}" class="mark"/>{names.get((name, (self.right, pixel)), "")}'
         for line, ink, points in shown:
-            dash = DASHES[line.dash % len(DASHES)]
-            marks = f' stroke-dasharray="{dash}"' if dash else ""
-            path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-            body = f'<path d="{path}" fill="none" stroke="currentColor"{marks}/>'
-            if 2 < len(points) < 20 and line.weight is not Weight.CONTEXT:
-                body += "".join(_marked(a, b, line.verdict) for a, b in points)
-            for a, bar in zip(line.x, line.bars, strict=False):
-                low, high = map(self.y.pixel, bar)
-                body += f'<path d="M{self.x.pixel(a):.1f} {low:.1f}V{high:.1f}" class="bar"/>'
             title = f"<title>{escape(line.name)}</title>" if line.name else ""
             yield (
                 f'<g class="line {line.weight}" style="color:{ink}" '
-                f'data-name="{escape(line.name)}">{title}{body}'
+                f'data-name="{escape(line.name)}">{title}{self._path(line, points)}'
                 f"{names.get((line.name, points[-1]), '')}</g>"
             )
+
+    def _path(self, line: Line, points: Sequence[tuple[float, float]]) -> str:
+        """A line through its visible points: these are marked where they are few; with its bars."""
+        dash = DASHES[line.dash % len(DASHES)]
+        marks = f' stroke-dasharray="{dash}"' if dash else ""
+        path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+        drawn = f'<path d="{path}" fill="none" stroke="currentColor"{marks}/>'
+        if 2 < len(points) < 20 and line.weight is not Weight.CONTEXT:
+            drawn += "".join(_marked(a, b, line.verdict) for a, b in points)
+        for a, bar in zip(line.x, line.bars, strict=False):
+            low, high = map(self.y.pixel, bar)
+            drawn += f'<path d="M{self.x.pixel(a):.1f} {low:.1f}V{high:.1f}" class="bar"/>'
+        return drawn
 
     def _names(self, ends: list[Named]) -> dict[Named, str]:
         """The names to the right of the frame, each as near to the end of its line as its
