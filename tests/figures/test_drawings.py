@@ -19,6 +19,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import farfield
+from farfield.figures.answer_charts import curve_of
 from farfield.figures.charts import RULE, Named, Panel, charted
 from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
@@ -26,9 +27,13 @@ from farfield.figures.index import INDEX
 from farfield.figures.matrices import cells, heat_map
 from farfield.figures.papers.measured_figures import verdict_of
 from farfield.figures.parameter_map import parameter_map
+from farfield.figures.priors import against_critical, kept_share
 from farfield.figures.style import COLUMN_STYLE, STYLE, round_numbers, spoken
 from farfield.theory.answers.notation import terminal
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES
+from farfield.theory.encodings import encoding
+from farfield.validation.study.place import place
+from farfield.validation.study.prediction import predict
 
 
 @cache
@@ -55,7 +60,43 @@ MORE = {
         "-(a+b^2-1)*log(1+n)", {"b": "-2:2", "a": "-1:3"}, points=3, assumptions=DOMAINS
     ),
 }
-"""Plots and maps."""
+
+
+class Shown:
+    """A curve of made-up answers, as `plot` draws it."""
+
+    def __init__(self, curve):
+        self.curve = curve
+        self.figure = curve_of(self)
+
+    def blocks(self):
+        return [self.curve]
+
+    def __str__(self):
+        return f"{self.curve.title} {[line.weight.name for line in self.curve.lines]}"
+
+
+IDEAS = {"one": "-2*log(1+n)", "heads": "[-n/4; -n/64; 0]", "exact": "-log(1+n)"}
+MORE |= {
+    "weights of ideas": lambda: Shown(
+        against_critical([(k, encoding(f)) for k, f in IDEAS.items()])
+    ),
+    "weights of a table": lambda: Shown(
+        against_critical([("values", encoding([-k / 2 for k in range(60)]))])
+    ),
+    "weights among the catalogue": lambda: Shown(
+        against_critical(
+            [("mine", encoding("-n/3"))], place([predict(encoding("-n/3"), "mine")]).ranks
+        )
+    ),
+    "shares of ideas": lambda: Shown(
+        kept_share([(k, encoding(f), at) for at, (k, f) in enumerate(IDEAS.items())])
+    ),
+    "shares of heads": lambda: Shown(
+        kept_share([("heads", encoding(IDEAS["heads"]), "converges")])
+    ),
+}
+"""Plots, maps and curves."""
 MORE = {name: cache(draw) for name, draw in MORE.items()}
 
 
@@ -363,7 +404,7 @@ def test_what_helps_to_read_is_fainter_than_what_is_read():
         assert style["legend.fontsize"] < style["font.size"] == style["axes.titlesize"] <= 10
 
 
-@pytest.mark.parametrize("name", [name for name in MORE if name != "map with an edge"])
+@pytest.mark.parametrize("name", [name for name in MORE if re.match("plot|map (?!with)", name)])
 def test_names_of_a_plot_are_clear(name):
     assert not faults(MORE[name]().figure)
 

@@ -174,3 +174,42 @@ def test_a_formula_that_cannot_be_read_is_refused(refusal):
 
 def test_heads_in_brackets_are_one_idea():
     assert Explorer().read("[-n/4; 0 x7]").question.subject.num_heads == 8
+
+
+@pytest.mark.parametrize(
+    ("domain", "ends", "step", "value"),
+    [
+        ("real", (-8, 8), Fraction(1, 8), 1),
+        ("nonnegative", (0, 256), None, 1),
+        ("negative", (-8, Fraction(-1, 8)), Fraction(1, 8), Fraction(-1, 8)),
+        ("[9, oo)", (9, 10), Fraction(1, 16), 9),
+        ("(-oo, -20]", (-21, -20), Fraction(1, 16), -20),
+        ("[0, 1/2]", (0, Fraction(1, 2)), Fraction(1, 32), Fraction(1, 2)),
+        ("[1, 5]", (1, 5), Fraction(1, 8), 1),
+    ],
+)
+def test_a_slider_goes_in_eighths_or_sixteen_steps_to_its_ends(domain, ends, step, value):
+    found = slider("a", domain)
+    assert (found.steps[0], found.steps[-1], found.value) == (*ends, value)
+    assert step in (None, *{b - a for a, b in itertools.pairwise(found.steps)})
+
+
+def test_six_parameters_have_sliders_and_seven_have_none():
+    letters = "abcdfg"
+    assert len(read(f"-({'+'.join(letters)})*n").sliders) == 6
+    assert read(f"-({'+'.join(letters)}+h)*n").sliders == ()
+
+
+def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked():
+    """Its cells run in order, as marimo runs them."""
+    pytest.importorskip("marimo")
+    from farfield.figures.explorer.app import app
+
+    _, defined = app.run()
+    typed, moved = defined["typed"], defined["moved"]
+    assert typed.value == state.START and defined["explorer"].question.text == state.START
+    assert moved.value == {"r": 1.0} and defined["values"] == {"r": Fraction(1)}
+    assert [*moved.elements["r"].steps] == [float(v) for v in slider("r", "positive").steps]
+    assert "style" in defined and ":root {" not in defined["scoped"]
+    assert defined["commands"] == state.commands(defined["explorer"].question, {"r": Fraction(1)})
+    assert app._config.width == "full" and app._config.app_title == "farfield"

@@ -3,13 +3,23 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from sympy import Rational
 
 import farfield
-from farfield.figures.parameter_map import parameter_map
+from farfield.figures.parameter_map import (
+    MapPoint,
+    ParameterMap,
+    _levels,
+    _over_one,
+    _over_two,
+    between,
+    parameter_map,
+)
 from farfield.theory.answers.writers.svg import NO, YES
 
 
@@ -213,11 +223,111 @@ def test_contours_are_those_of_the_grid():
         ("-a*n", {"a": "1"}, "two numbers"),
         ("-a*n", {"a": "2:1"}, "smaller number first"),
         ("-a*n", {"a": "-1:1"}, "positive"),
+        ("-a*n", {"a": "1:1"}, "smaller number first"),
+        ("-a*n", {"a": "1:1e101"}, "1e100"),
+        ("-a*n", {"a": "1e-101:1"}, "1e-100"),
+        ("-a*n^b", {"a": "1:2", "b": "1:2", "c": "1:2"}, "one range or two, .*; 3 are given"),
+        ("-n", {"a": "1:2"}, "-n has no free parameter 'a'; free parameters: none"),
+        ("alibi", {"m": "1:2"}, "."),
         ("rope", {"a": "0.1:1"}, "."),
     ],
 )
 def test_bad_maps_are_one_line(refusal, formula, ranges, said):
     refusal(said, parameter_map, formula, ranges, points=2)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "low", "high", "level"),
+    [
+        (1000, 1000, 1000, 3),
+        (0, 0, 0, 0),
+        (math.inf, None, None, math.inf),
+        (None, 100, 105, math.log10(100 * 105) / 2),
+        (None, 100, 111, math.nan),
+        (None, 100, None, math.nan),
+        (None, None, 100, math.nan),
+        (None, None, None, math.nan),
+    ],
+)
+def test_the_level_of_a_point_is_that_of_its_field_where_it_is_one_number(tokens, low, high, level):
+    found = MapPoint(Rational(1), None, "", tokens, low, high).level
+    assert found == pytest.approx(level, nan_ok=True)
+
+
+NEAR = MapPoint(Rational(1), None, "converges", 10, 10, 10)
+WIDE = MapPoint(Rational(2), None, "converges", None, 100, 1000)
+NEVER = MapPoint(Rational(3), None, "diverges", math.inf, None, None)
+UNKNOWN = MapPoint(Rational(4), None, "undecided", None, None, None)
+
+
+def test_what_is_known_within_wide_bounds_is_a_bar_and_what_is_not_known_is_told():
+    places = (NEAR, WIDE, NEVER, UNKNOWN, UNKNOWN)
+    *bars, line = _over_one(places, [((2.5, 0.0),)], "field").lines
+    assert [([*bar.x], [*bar.y]) for bar in bars] == [([2, 2], [100, 1000])]
+    assert [*line.x] == [1, 2, 3, 4, 4] and line.y[0] == 10 and all(map(math.isnan, line.y[1:]))
+    panel = _over_one(places, [((2.5, 0.0),)], "field")
+    assert panel.upright == [2.5] and panel.axes["ylim"] == (5, 20)
+    assert _over_one((WIDE, UNKNOWN), [], "field").axes["ylim"] == (0.7, 1e18)
+    found = ParameterMap("f", ("a",), "everywhere", Rational(1, 10), places, (), Figure())
+    said = str(found)
+    assert "f over a: it converges everywhere; TRF(10 %) at 5 points." in said
+    assert "1 points have an enclosure alone." in said and "2 points are not known." in said
+    assert "enclosure" not in str(replace(found, data=(NEAR,))) + str(replace(found, data=(NEVER,)))
+    assert "not known" not in str(replace(found, data=(NEAR, WIDE)))
+    told = found.fields()
+    assert told["columns"] == ("a", "y", "verdict", "tokens", "low", "high")
+    assert told["rows"][1:3] == [
+        [2.0, None, "converges", None, 100, 1000],
+        [3.0, None, "diverges", None, None, None],
+    ]
+
+
+def test_points_of_a_plane_that_are_not_known_are_circles():
+    grid = [
+        MapPoint(Rational(x), Rational(y), "converges", tokens, tokens, tokens)
+        for y, row in ((5, (10, 1000)), (6, (None, 10**5)))
+        for x, tokens in zip((1, 2), row, strict=True)
+    ]
+    edge, *contours, circles = _over_two(grid, [((1.0, 5.0), (2.0, 6.0))], "field").lines
+    assert ([*edge.x], [*edge.y]) == ([1, 2], [5, 6]) and ([*circles.x], [*circles.y]) == ([1], [6])
+    assert [line.name for line in contours] == ["100", "1000", "10000"]
+    said = _over_two(grid, [((1.0, 5.0), (2.0, 6.0))], "field").axes["title"]
+    edged, circled = "; thick: the boundary of convergence", "; circles: not known, or within wide"
+    assert said.startswith(f"field{edged}{circled} bounds")
+    assert _over_two([p._replace(tokens=7) for p in grid], [], "field").axes["title"] == "field"
+
+
+@pytest.mark.parametrize(
+    ("ends", "levels"),
+    [
+        ((0, 7), [1, 3, 5]),
+        ((0, 4), [1, 2, 3]),
+        ((0.5, 2.5), [math.log10(5), 1, math.log10(20), math.log10(50)]),
+        ((0.2, 0.9), [math.log10(2), math.log10(5)]),
+        ((3, 3), []),
+    ],
+)
+def test_contours_are_at_most_four_round_levels(ends, levels):
+    assert _levels(*ends) == pytest.approx(levels)
+
+
+def test_a_range_is_divided_geometrically_from_twentyfold_on():
+    assert between(Rational(1), Rational(20), 3) == [1, Rational(21, 2), 20]
+    assert between(Rational(1), Rational(21), 3) == [1, Rational("4.583"), 21]
+    assert between(Rational(0), Rational(30), 3) == [0, 15, 30]
+    told = []
+    drawn = parameter_map("-a*n^b", {"a": (1, 2)}, points=2, values={"b": 1}, notice=told_by(told))
+    assert told == [("points", 0, 2), ("points", 1, 2)]
+    assert [p.tokens for p in drawn.data] == [
+        farfield.theoretical_receptive_field(f, "1/100").tokens for f in ("-n", "-2*n")
+    ]
+    for formula, assumed in (("-n-a", "everywhere"), ("a*n", "nowhere")):
+        found = parameter_map(formula, {"a": "1:2"}, points=2)
+        assert found.condition == assumed
+
+
+def told_by(found):
+    return lambda *step: found.append(step)
 
 
 # -- on the command line --------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What each verb hands to its question: every option under its name, and each default."""
 
 import importlib
+import inspect
 import shlex
 
 import pytest
@@ -298,10 +299,12 @@ def ask(monkeypatch, tmp_path):
     def asked_of(line, function):
         module, name = f"farfield.{function}".rsplit(".", 1)
         module = importlib.import_module(module)
+        parameters = {*inspect.signature(getattr(module, name)).parameters}
 
         def question(*args, **options):
-            reports = [options.pop(key, None) for key in ("progress", "notice")]
-            assert all(report is None or callable(report) for report in reports)
+            reports = {key for key in ("progress", "notice") if callable(options.pop(key, None))}
+            reports |= {"notice"} if any(map(callable, args)) else set()
+            assert reports == parameters & {"progress", "notice"}, "what is long reports to a bar"
             raise Asked(plain(args), plain(options))
 
         for place in (farfield, module) if name in farfield.__all__ else (module,):

@@ -104,6 +104,14 @@ def test_options_of_the_verb_alone_do_in_python_what_they_do_in_the_shell(
     assert place is None or (tmp_path / place).is_file()
 
 
+@pytest.mark.parametrize(("verb", "question"), farfield.LONGER.items())
+def test_a_verb_has_the_places_of_its_question_and_options_beside_them(verb, question):
+    joined, own = (inspect.signature(getattr(farfield, name)) for name in (verb, question))
+    places = [p for p in own.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    assert [p for p in joined.parameters.values() if p.kind is not p.KEYWORD_ONLY] == places
+    assert own.parameters.items() <= joined.parameters.items()
+
+
 CODE = """import numpy as np
 
 def bias(n):
@@ -207,6 +215,15 @@ def test_rows_are_a_latex_table_csv_and_a_data_frame(refusal, run):
 def test_a_curve_is_drawn(refusal):
     assert isinstance(farfield.lint(lambda n: -n / 8).plot(), Figure)
     refusal("no curve", farfield.check("-n").plot)
+
+
+def test_views_for_torch_are_those_of_the_bias():
+    torch = pytest.importorskip("torch")
+    bias = farfield.encoding("-n/8")
+    assert bias.tensor(3).tolist() == [[0, -1 / 8, -2 / 8]]
+    score = bias.score_mod(16)(torch.tensor(2.0), *map(torch.tensor, (0, 0, 9, 4)))
+    assert float(score) == 2 - 5 / 8
+    assert type(farfield.encoding("window", w=4).block_mask(128)).__name__ == "BlockMask"
 
 
 def test_papers_takes_words_and_encodings(run, tmp_path):

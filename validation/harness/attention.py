@@ -86,8 +86,8 @@ def materialised(
     >>> materialised(x, x, x.cumsum(2))[0, 0, :, 0]
     tensor([1.0000, 1.5000, 2.0000])
     """
-    j = torch.arange(k.shape[-2], device=k.device)
-    i, q, k = j[len(j) - q.shape[-2] :], q.double(), k.double()
+    j = torch.arange(k.shape[2], device=k.device)
+    i, q, k = j[len(j) - q.shape[2] :], q.double(), k.double()
     logits = q @ k.mT / math.sqrt(q.shape[-1])
     if bias is not None:
         logits = logits + bias_of_pairs(bias, q, k, i, j)
@@ -131,7 +131,7 @@ def attention(
         sink = None if sink is None else sink.to(exact)
         if isinstance(bias, nn.Module):
             return _by_pairs(q, k, wide, bias, mask, sink).to(v.dtype)
-        table = q.new_zeros(1, k.shape[-2]) if bias is None else bias.to(exact)
+        table = q.new_zeros(1, k.shape[2]) if bias is None else bias.to(exact)
         learned = torch.is_grad_enabled() and (sink is not None or table.requires_grad)
         remade = _by_pairs if mask.sinks else _Learned.apply
         result: Tensor = (remade if learned else _by_table)(q, k, wide, table, mask, sink)
@@ -148,7 +148,7 @@ def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
     `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so does the weight at distance
     `n` relative to that at distance 0.
     """
-    length, every = k.shape[-2], slice(0, q.shape[1])
+    length, every = k.shape[2], slice(0, q.shape[1])
     if length <= CHUNK or q.device.type != "cpu" or torch.is_grad_enabled():
         return [(every, length)]
     norms = [x.detach().norm(dim=-1).amax((0, 2)) for x in (q, k)]
@@ -243,7 +243,7 @@ def _by_table(
     q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask, sink: Tensor | None = None
 ) -> Tensor:
     """Heads of like bands together, a chunk of queries at a time, each in reverse order."""
-    length, offset, parts = k.shape[-2], k.shape[-2] - q.shape[-2], []
+    length, offset, parts = k.shape[2], k.shape[2] - q.shape[2], []
     for heads, width in _bands(q, k, table):
         rows = table[heads] if len(table) > 1 else table
         vector, early = _vector(rows, mask), _first_keys(rows, mask, offset, length)
@@ -286,10 +286,10 @@ class _Learned(torch.autograd.Function):
         of `i` and `j` has `w_ij (g_i . v_j - g_i . o_i)`, and all else follows from that."""
         q, k, v, table, output, sink = ctx.saved_tensors
         q, k, v, output, gradient = (x.contiguous() for x in (q, k, v, output, gradient))
-        length, offset, scale = k.shape[-2], k.shape[-2] - q.shape[-2], q.shape[-1] ** -0.5
+        length, offset, scale = k.shape[2], k.shape[2] - q.shape[2], q.shape[-1] ** -0.5
         vector, early = _vector(table, ctx.mask), q.new_empty(0)  # a mask with first keys is none
         by_q, by_k, by_v, by_vector = (torch.zeros_like(x) for x in (q, k, v, vector))
-        by_sink = None if sink is None else q.new_zeros(len(sink), q.shape[-2])
+        by_sink = None if sink is None else q.new_zeros(len(sink), q.shape[2])
         scaled, constant = q * scale, (gradient * output).sum(-1, keepdim=True)
         for chunk in _chunks(ctx.mask, offset, length, BACKWARD_CHUNK, length):
             at = chunk.queries
@@ -338,7 +338,7 @@ def _by_pairs(
     sink: Tensor | None,
 ) -> Tensor:
     """A chunk of queries at a time, each with all keys before it: a bias may read them all."""
-    offset, j = k.shape[-2] - q.shape[-2], torch.arange(k.shape[-2], device=k.device)
+    offset, j = k.shape[2] - q.shape[2], torch.arange(k.shape[2], device=k.device)
     stretches, parts, done = _stretches(q, k), list[Tensor](), offset
     whole = len(stretches) == 1 and not compiles(k.device, q.shape[-1])
     for start, stop, keys in stretches:
@@ -356,7 +356,7 @@ def _stretches(q: Tensor, k: Tensor) -> list[tuple[int, int, int]]:
     On a GPU all chunks have one shape, with all keys of the row, so that one graph serves them.
     """
     batch, heads, queries, size = q.shape
-    length, offset = k.shape[-2], k.shape[-2] - queries
+    length, offset = k.shape[2], k.shape[2] - queries
     if not compiles(k.device, size):
         ends = (chunk.keys.stop for chunk in _chunks(CAUSAL, offset, length, CONTENT_CHUNK, length))
         return [(start, stop, stop) for start, stop in itertools.pairwise([offset, *ends])]
@@ -398,7 +398,7 @@ def _of_pairs(
     i: Tensor,
 ) -> Tensor:
     """The queries at `i` with all the keys given; the weights are in memory."""
-    j = torch.arange(k.shape[-2], device=k.device)
+    j = torch.arange(k.shape[2], device=k.device)
     logits = bias_of_pairs(bias, q, k, i, j)
     logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
     if sink is not None:

@@ -12,6 +12,7 @@ of two arguments is called with lengths, `module(keys, keys)`, or with positions
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import dataclasses
 import math
@@ -236,7 +237,7 @@ def _common(formulas: Sequence[Any], numbers: dict[sympy.Symbol, list[float]]) -
     if len({(formula.func, len(formula.args)) for formula in formulas}) > 1:
         return None
     parts = [_common(each, numbers) for each in zip(*(f.args for f in formulas), strict=True)]
-    return None if None in parts or not parts else first.func(*parts)
+    return None if None in parts else first.func(*parts)
 
 
 class LearnedBias(DistanceBias):
@@ -292,20 +293,17 @@ class LearnedBias(DistanceBias):
         shown = rows.detach().to(right)
         off = ~((shown - right).abs() <= EXACT * right.abs().clamp(min=1)) & (shown != right)
 
-        def lost(at: Any) -> bool:
-            slopes = torch.autograd.grad(
-                torch.where(rows.isfinite(), rows, 0)[:, at].sum(),
-                list(values.values()),
-                retain_graph=True,
-                allow_unused=True,
-            )
+        def lost(count: int) -> bool:
+            first = learned_rows(self.formulas, values, count)
+            total = torch.where(first.isfinite(), first, 0).sum()
+            slopes = torch.autograd.grad(total, list(values.values()), allow_unused=True)
             return not all(g is None or bool(g.isfinite().all()) for g in slopes)
 
         if off.any():
             head, at = off.nonzero()[0].tolist()
             what = f"at distance {at} is {right[head, at]:.7g}, by tensors {shown[head, at]:.7g}"
-        elif lost(slice(None)):
-            head, at = 0, next(at for at in range(length) if lost(slice(at, at + 1)))
+        elif lost(length):
+            head, at = 0, bisect.bisect_left(range(1, length), True, key=lost)
             what = f"has a gradient at distance {at} that is not finite"
         else:
             return
@@ -390,7 +388,7 @@ class OfTwo(nn.Module):
     def forward(self, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
         """The bias of queries at `i` and keys at `j`."""
         if self.way == "lengths":
-            whole: Tensor = self.own(k.shape[-2], k.shape[-2])
+            whole: Tensor = self.own(k.shape[2], k.shape[2])
             return whole[..., i, :]
         pairs: Tensor = self.own(i[:, None], j[None]) if self.way == "positions" else self.own(i, j)
         return pairs
@@ -432,7 +430,7 @@ def _tried(module: nn.Module, heads: int, size: int) -> Given:
 def table_of(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor) -> Tensor | None:
     """`p(n)`, shape (heads, length), of a module of the user's own whose bias at these queries, the
     last of the row among them, depends on the distance alone; else None."""
-    j = torch.arange(k.shape[-2], device=k.device)
+    j = torch.arange(k.shape[2], device=k.device)
     found, other = (bias_of_pairs(bias, *x, i, j)[0] for x in ((q[:, :, i], k), (-q[:, :, i], -k)))
     table = found[:, -1].flip(-1)
     wanted = torch.where(j <= i[:, None], table[:, (i[:, None] - j).clamp(min=0)], 0)

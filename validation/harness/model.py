@@ -135,7 +135,7 @@ def sinusoid(positions: Tensor, width: int, rms: float) -> Tensor:
     """
     pair = torch.arange(width // 2, dtype=torch.float64, device=positions.device)
     angle = positions.double()[:, None] * 10000.0 ** (-2 * pair / width)
-    return torch.cat([angle.sin(), angle.cos()], -1) * rms * math.sqrt(2)
+    return torch.cat([angle.sin(), angle.cos()], 1) * rms * math.sqrt(2)
 
 
 class Layer(nn.Module):

@@ -94,9 +94,8 @@ def spec_of(code: type, folder: Path) -> str:
         return f"{file}:{code.__name__}"
     text = "\n\n".join(_texts(code, {})) + "\n"
     path = folder / f"{code.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:8]}.py"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write(path, text.encode())
+    folder.mkdir(parents=True, exist_ok=True)
+    write(path, text.encode())
     return f"{path}:{code.__name__}"
 
 

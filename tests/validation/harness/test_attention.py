@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 from farfield.numerics.masks import CAUSAL, Mask
+from farfield.validation.harness import attention as paths
 from farfield.validation.harness.attention import (
     _bands,
+    _stretches,
     attention,
     block_mask,
     flex,
@@ -23,7 +25,7 @@ MASKS = [
     Mask(window=50),
     Mask(bca=100),
     Mask(window=30, bca=64),
-    Mask(window=50, sinks=3),
+    Mask(window=50, sinks=1),
     Mask(window=50, bca=64, sinks=2),
     Mask(window=3, sinks=5),
     Mask(window=20, sinks=2, reach=90),
@@ -128,11 +130,14 @@ def test_low_precision_keeps_the_bias_exact():
 
 
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("reach", [(), (300,), (5, 400)])
-def test_the_block_mask_is_the_mask(mask, reach):
-    blocks = block_mask(mask, 700, reach)
+@pytest.mark.parametrize(
+    "reach, widths", [((), ()), ((300,), ()), ((5, 400), ()), ((), (20, 200)), ((90, 500), (45,))]
+)
+def test_the_block_mask_is_the_mask(mask, reach, widths):
+    blocks = block_mask(mask, 700, reach, widths=widths)
     i, j = torch.arange(700)[:, None], torch.arange(700)
-    seen = mask.sees(i, j) & (i - j < torch.tensor(reach or [700])[:, None, None])
+    far, near = (torch.tensor(each or [700])[:, None, None] for each in (reach, widths))
+    seen = mask.sees(i, j) & (i - j < far) & ((i - j < near) | (j < mask.sinks))
     dense = torch.zeros(len(seen), 6 * 128, 6 * 128, dtype=torch.bool)
     every = torch.zeros_like(dense)
     for counts, order, into in (
@@ -183,3 +188,16 @@ def test_bands_of_keys_are_for_measuring_alone():
     with torch.no_grad():
         narrow, wide = _bands(q, q, table)
     assert narrow == (slice(0, 1), 2) and wide == (slice(1, 2), LENGTH)
+
+
+def test_chunks_on_a_gpu_have_one_shape_that_its_memory_holds(monkeypatch):
+    monkeypatch.setattr(paths, "COMPILED_ON", {"cpu"})
+    for logits, queries, length in itertools.product((1, 10**6, 10**9), (5, 300), (300, 701)):
+        monkeypatch.setattr(paths, "LOGITS", logits)
+        q, k = torch.zeros(2, 3, queries, 16), torch.zeros(2, 3, length, 16)
+        found = _stretches(q, k)
+        (step,) = {stop - start for start, stop, _ in found}
+        rows = max(128, logits // (6 * length))
+        assert step == queries or step <= rows < 2 * step
+        seen = [i for start, stop, keys in found if keys == length for i in range(start, stop)]
+        assert {*seen} == {*range(length - queries, length)} and len(seen) < queries + step

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from farfield.validation.harness import data
 from farfield.validation.harness.data import NOT_ASKED, InductionRows, Text, read_text, samples
 from farfield.validation.harness.settings import Induction
 
@@ -12,12 +13,13 @@ def test_a_folder_is_split_by_whole_files_in_the_order_of_their_names(tmp_path):
         (tmp_path / f"part{k:02}.txt").write_text(f"file {k:02}\n" * 10)
     (tmp_path / "binary").write_bytes(b"a\0b")
     (tmp_path / ".hidden").write_text("hidden")
-    (tmp_path / "test").mkdir()
-    (tmp_path / "test" / "x.txt").write_text("left out")
+    for folder in ("test", ".git", "tests"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.txt").write_text("left out")
     text = read_text(tmp_path)
     train, held = (bytes(part).decode().split("\n") for part in (text.train, text.held_out))
     assert not set(train[:-1]) & set(held[:-1]) and len(train) + len(held) == 602
-    assert train[:-1] == sorted(train[:-1]) and "hidden" not in "".join(train + held)
+    assert train[:-1] == sorted(train[:-1]) and train[-1] == held[-1] == ""
     assert 0.05 <= len(text.held_out) / (len(text.held_out) + len(text.train)) < 0.2
     assert read_text(tmp_path).sha256 == text.sha256
 
@@ -33,6 +35,20 @@ def test_of_one_file_the_last_tenth_is_held_out(tmp_path):
     tokens = tmp_path / "tokens.npy"
     np.save(tokens, np.arange(1000, dtype=np.uint16))
     assert read_text(tokens).vocabulary == 1000 and read_text(tokens).train[-1] == 899
+
+
+def test_a_folder_is_read_to_its_most_and_no_file_with_a_zero_byte(refusal, tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "_MOST", 100)
+    monkeypatch.setattr(data, "_CHUNK", 10)
+    for name, content in (("a", b"a" * 60), ("b", b"b" * 40), ("early", b"\0" * 500)):
+        (tmp_path / name).write_bytes(content)
+    text = read_text(tmp_path)
+    assert bytes(text.train) + bytes(text.held_out) == b"a" * 60 + b"b" * 40
+    (tmp_path / "b").write_bytes(b"b" * 39 + b"\0")  # behind what is looked at first
+    text = read_text(tmp_path)
+    assert bytes(text.train) + bytes(text.held_out) == b"a" * 60
+    (tmp_path / "b").write_bytes(b"b" * 41)
+    refusal("has more than 0 GiB of text; accepted: less, or one", read_text, tmp_path)
 
 
 def test_the_library_comes_as_code_and_as_english():
@@ -55,12 +71,12 @@ def test_what_is_no_text_is_refused(refusal, content, name, tmp_path):
 
 def test_seed_and_step_alone_decide_a_batch():
     text = Text("numbers", np.arange(200, dtype=np.uint8), np.arange(50, dtype=np.uint8))
-    for data in (text, InductionRows(Induction(vocabulary=64))):
-        x, y = data.batch(1, 5, 4, 20)
+    for source in (text, InductionRows(Induction(vocabulary=64))):
+        x, y = source.batch(1, 5, 4, 20)
         assert x.shape == y.shape == (4, 20)
         assert ((y[:, :-1] == x[:, 1:]) | (y[:, :-1] == NOT_ASKED)).all()
-        assert (data.batch(1, 5, 4, 20)[0] == x).all()
-        assert (data.batch(2, 5, 4, 20)[0] != x).any() and (data.batch(1, 6, 4, 20)[0] != x).any()
+        assert (source.batch(1, 5, 4, 20)[0] == x).all()
+        assert all((source.batch(*other, 4, 20)[0] != x).any() for other in ((2, 5), (1, 6)))
 
 
 def test_rows_are_evenly_spaced_and_refused_where_the_text_is_short(refusal):
@@ -72,17 +88,29 @@ def test_rows_are_evenly_spaced_and_refused_where_the_text_is_short(refusal):
         refusal("too short", text.require, *lengths)
 
 
-def test_an_answer_of_the_task_stood_behind_the_same_token_before(refusal):
+def test_an_answer_of_the_task_stood_behind_the_same_token_once_before(refusal):
+    """The key is 2 tokens before or more, at each distance that there is room for; a token and its
+    answer are asked for once, and never two in a row."""
+    rows = InductionRows(Induction(vocabulary=64))
+    tokens, targets = rows.batch(0, 0, 2000, 12)
+    asked, distances = targets != NOT_ASKED, {t: set() for t in range(3, 12)}
+    assert not (asked[:, 1:] & asked[:, :-1]).any()
+    assert np.mean(asked[:, 3]) == pytest.approx(0.35, abs=0.03)  # the chance that is usual
+    for row, answers in zip(tokens, targets, strict=True):
+        questions = np.flatnonzero(answers != NOT_ASKED)
+        for t in questions:
+            (key,) = np.flatnonzero(row[:t] == row[t])
+            assert answers[t] == row[key + 1]
+            distances[t].add(int(t - key))
+        repeats = {*questions, *(questions + 1)} & {*range(12)}
+        assert len({*row}) == 12 - len(repeats)
+    assert distances == {t: {*range(2, t + 1)} for t in range(3, 12)}
     rows = InductionRows(Induction(vocabulary=200))
-    tokens, targets = rows.batch(0, 0, 8, 60)
-    row, at = np.nonzero(targets != NOT_ASKED)
-    assert len(row) > 50
-    for r, t in zip(row, at, strict=True):
-        before = np.flatnonzero(tokens[r, :t] == tokens[r, t])
-        assert targets[r, t] in tokens[r, before + 1]
     for distance in (1, 7, 58):
         probe = rows.probe(0, 5, 60, distance)
         assert (probe[:, 59] == probe[:, 58 - distance]).all()
         assert (probe[:, 60] == probe[:, 59 - distance]).all()
         assert all(len(set(p[:59])) == 59 for p in probe)
-    refusal("accepted are rows from 4 tokens, shorter than the voc", rows.require, 60, 200)
+    for lengths in ((60, 200), (200, 60), (3, 60), (60, 3)):
+        refusal("of 200; accepted are rows from 4 tokens, shorter than", rows.require, *lengths)
+    rows.require(4, 199), rows.require(199, 4)

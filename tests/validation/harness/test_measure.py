@@ -55,12 +55,13 @@ def test_progress_is_told_row_by_row_and_ends_at_the_whole(monkeypatch, last):
 def test_each_protocol_scores_the_same_targets_from_as_many_tokens_as_it_says(mask):
     made, lengths = model(), (12, 40)
     rows = measure.samples(TEXT, 5, 40)
-    for last, pick in {
-        0: lambda row, n: [nats(made, row[s : s + n + 1], mask) for s in range(0, 40, n)],
-        1: lambda row, n: [nats(made, row[40 - n :], mask)[-1:]],
-        4: lambda row, n: [nats(made, row[40 - n :], mask)[-4:]],
+    for (last, first), pick in {
+        (0, None): lambda row, n: [nats(made, row[s : s + n + 1], mask) for s in range(0, 40, n)],
+        (1, None): lambda row, n: [nats(made, row[40 - n :], mask)[-1:]],
+        (4, None): lambda row, n: [nats(made, row[40 - n :], mask)[-4:]],
+        (4, 65): lambda row, n: [nats(made, np.array([65, *row[41 - n :]]), mask)[-4:]],
     }.items():
-        got = perplexities(made, TEXT, lengths, count=5, last=last, view=mask)
+        got = perplexities(made, TEXT, lengths, count=5, last=last, view=mask, first=first)
         by_hand = [np.array([np.concatenate(pick(row, n)) for row in rows]) for n in lengths]
         gain = by_hand[1].mean(1) - by_hand[0].mean(1)
         error = 1.959964 * gain.std(ddof=1) / math.sqrt(5)
@@ -71,14 +72,39 @@ def test_each_protocol_scores_the_same_targets_from_as_many_tokens_as_it_says(ma
         assert got[1].perplexity == pytest.approx(math.exp(by_hand[1].mean()))
 
 
-def test_memory_is_bounded_and_the_bound_changes_nothing(monkeypatch):
-    made = model()
-    rows = measure.samples(TEXT, 4, 40)
-    whole, field = token_losses(made, rows), attention_field(made, TEXT, length=40, rows=5)
-    monkeypatch.setattr(measure, "TOKENS", 50)
-    monkeypatch.setattr(measure, "SCORES", 600)
-    np.testing.assert_allclose(token_losses(made, rows), whole, rtol=1e-9)
-    assert attention_field(made, TEXT, length=40, rows=5) == field
+@pytest.mark.parametrize("bound", [1, 90, 2**14])
+def test_memory_is_bounded_and_the_bound_changes_nothing(bound, monkeypatch):
+    """Tokens and scores of a pass, scores that are held at a time: or those of one row, of one
+    position, of one head."""
+    made, task = model(), InductionRows(Induction(vocabulary=256))
+    rows, tokens, scores = measure.samples(TEXT, 4, 40), [0], [0]
+    asked = {
+        "losses": lambda: token_losses(made, rows),
+        "last losses": lambda: token_losses(made, rows, last=3),
+        "shares": lambda: gradient_shares(made, rows),
+        "answers": lambda: [*measure.answers(made, task, 40, count=5).values()],
+        "recall": lambda: recall(made, task, (40,), distances=(7,), count=5)[0],
+        "field": lambda: attention_field(made, TEXT, length=40, rows=5),
+    }
+    whole = {name: ask() for name, ask in asked.items()}
+    for name in ("TOKENS", "SCORES", "PASS"):
+        monkeypatch.setattr(measure, name, bound)
+    plain, embed, fields = made.logits, made.embed, measure._row_fields
+    monkeypatch.setattr(made, "embed", lambda x: tokens.append(x.numel()) or embed(x))
+    monkeypatch.setattr(
+        made, "logits", lambda h: scores.append(256 * h[..., 0].numel()) or plain(h)
+    )
+    monkeypatch.setattr(
+        measure,
+        "_row_fields",
+        lambda *given: scores.append(len(given[4]) * 5 * 40) or fields(*given),
+    )
+    for name, ask in asked.items():
+        del tokens[1:], scores[1:]
+        np.testing.assert_allclose(ask(), whole[name], rtol=1e-9, err_msg=name)
+        assert max(tokens) <= max(40, bound * (1 + (name == "recall"))), name
+        least = {"losses": 4 * 256, "answers": 40 * 256, "shares": 4 * 256, "recall": 5 * 256}
+        assert max(scores) <= max(bound, least.get(name, 4 * 256)), name
 
 
 def attention_by_hand(made, row, mask):

@@ -8,8 +8,9 @@ from torch import nn
 
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.encodings import CATALOGUE, encoding
+from farfield.validation.harness import bias as bias_module
 from farfield.validation.harness.attention import attention, materialised
-from farfield.validation.harness.bias import FixedBias
+from farfield.validation.harness.bias import FixedBias, bias_tensor
 from farfield.validation.harness.mechanism import ABSOLUTE, read
 from farfield.validation.harness.model import Layer, Transformer, rotated
 from farfield.validation.harness.runs import model_of
@@ -118,6 +119,38 @@ def test_scores_of_a_rotation_depend_on_the_distance_alone():
         torch.testing.assert_close(shifted, rotated(k, at + 4, rope))
 
 
+@pytest.mark.parametrize("last", [0, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rope": {}},
+        {"rope": {"decay": True, "scaling": 2.0, "share": 0.5, "base": 50.0}},
+        *({"scale": {"form": "log", "when": w}} for w in ("both", "training", "inference")),
+        {"scale": {"form": "1 + a log", "a": 0.3, "heads": [2, 4], "length": 5}, "rope": {}},
+    ],
+)
+def test_queries_are_turned_and_scaled_and_keys_are_turned(settings, last):
+    """Beside a layer without positions: by angles from the middle of the row, and by its keys."""
+    layer = LayerSettings.of(settings)
+    written = settings if "rope" in settings else {"mechanism": "0", **settings}
+    made, plain = (model({"label": "x", "layers": [each] * 2}) for each in (written, "0"))
+    x, at, count = plain.embed(TOKENS), torch.arange(40) - 20, torch.arange(1, 41).double()
+    q, k, v = plain.layers[0].qkv(x)
+    if layer.rope is not None:
+        q, k = rotated(q, at, layer.rope), rotated(k, at, layer.rope, -1)
+    for training in (False, True):
+        factor, scale = torch.ones(4, 40).double(), layer.scale
+        if scale is not None and scale.when in ("both", ("inference", "training")[training]):
+            grown = count.log() / math.log(12)
+            if scale.form != "log":
+                grown = 1 + scale.a * (1 + count // scale.length).log()
+            least = 1 if scale.when == "inference" else 0
+            factor[[h - 1 for h in scale.heads or range(1, 5)]] = grown.clamp(min=least)
+        found = made.layers[0].train(training).qkv(x, last)
+        for one, other in zip(found, ((q * factor[..., None])[:, :, -last:], k, v), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+
+
 def test_attend_sees_and_may_change_every_layer():
     seen = []
 
@@ -167,9 +200,90 @@ def test_a_score_function_is_the_table():
             scores = add(torch.zeros(50, 50), torch.tensor(0), torch.tensor(head), i, j)
             wanted = table[head, (i - j).clamp(min=0)].float()
             torch.testing.assert_close(scores, wanted, rtol=1e-6, atol=1e-6)
-    for name in ("t5", "-floor(n/3)", "[-n/4; -log(1+n); 0; 0]"):
+    unlike = "[-n/4-sqrt(n); -n/4-log(1+n); -n-log(1+n); -n-log(1+n)]"
+    for name in ("t5", "-floor(n/3)", "[-n/4; -log(1+n); 0; 0]", unlike, "-exp(n/11000)"):
         source = read(name, 4)
         assert source.free or FixedBias(source).score_mod(torch.device("cpu")) is None
+    held = FixedBias(read("-exp(n/12000)", 4))  # at 2^20 tokens, but no further, float32 holds it
+    assert held.score_mod(torch.device("cpu")) is held.score_mod(torch.device("cpu")) is not None
+
+
+ALIBI, RATE = encoding("alibi"), encoding("-r*n")
+PAIR = encoding("[-r*n; -r*n^2]")
+VIEWS = {
+    "length 0: accepted is a whole number of tokens from 1": lambda: bias_tensor(ALIBI, 0),
+    "length 2.0: accepted is a whole": lambda: bias_tensor(ALIBI, 2.0),
+    "dtype torch.bfloat16: accepted are float32 and float64": lambda: bias_tensor(
+        ALIBI, 2, dtype=torch.bfloat16
+    ),
+    "needs values of r; given: s": lambda: bias_tensor(RATE, 2, values={"s": torch.ones(1)}),
+    "needs values of none; given: r": lambda: bias_tensor(ALIBI, 2, values={"r": torch.ones(1)}),
+    "values of shapes float; accepted are tensors of one shape (heads,)": lambda: bias_tensor(
+        RATE, 2, values={"r": 0.5}
+    ),
+    "values of shapes (1, 2); accepted": lambda: bias_tensor(
+        RATE, 2, values={"r": torch.ones(1, 2)}
+    ),
+    "values of shapes (0,); accepted": lambda: bias_tensor(RATE, 2, values={"r": torch.ones(0)}),
+    "shapes (3,); accepted are tensors of one shape (heads,) of 2 heads": lambda: bias_tensor(
+        PAIR, 2, values={"r": torch.ones(3)}
+    ),
+    "width 0: accepted is a whole number of tokens from 1": lambda: block(widths=0),
+    "width 2.5: accepted": lambda: block(widths=[3, 2.5]),
+    "sinks -1 with widths [9]: accepted are at most as many as the least": lambda: block(
+        widths=9, sinks=-1
+    ),
+    "sinks 4 with widths [9, 3]: accepted": lambda: block("-n", widths=[9, 3], sinks=4),
+    "sinks 1.0 with widths [9]: accepted": lambda: block(widths=9, sinks=1.0),
+    "sinks 1 with widths []: accepted": lambda: block(sinks=1),
+    "3 widths, 8 heads: accepted are 1 and 8": lambda: block(widths=[9, 9, 9]),
+    "8 heads of the encoding, 9 heads: accepted are 1 and 9": lambda: block(heads=9),
+}
+
+
+def block(text="alibi", length=40, **given):
+    return bias_module.block_mask(encoding(text), length, block=16, **given)
+
+
+@pytest.mark.parametrize("said", VIEWS)
+def test_a_view_that_no_kernel_takes_is_refused(said, refusal):
+    assert said in refusal(".", VIEWS[said])
+
+
+def test_the_views_of_kernels_are_the_bias():
+    table = torch.from_numpy(ALIBI.bias(range(5)))
+    assert torch.equal(bias_tensor(ALIBI, 5, dtype=torch.float64), table)
+    rates = torch.tensor([1.0, 0.5], requires_grad=True)
+    for source, power in ((RATE, 1), (PAIR, 2)):
+        found = bias_tensor(source, 4, values={"r": rates})
+        steps = torch.stack([torch.arange(4.0), torch.arange(4.0) ** power])
+        assert torch.equal(found, -rates[:, None] * steps) and found.dtype == torch.float32
+        assert torch.equal(torch.autograd.grad(found.sum(), rates)[0], -steps.sum(1))
+    add, zero = bias_module.score_mod(RATE, 8, values={"r": rates}), torch.tensor(0)
+    scores = add(torch.tensor(1.0), zero, zero + 1, torch.tensor([5, 3]), torch.tensor([3, 5]))
+    assert scores.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "text, given, far, near",
+    [
+        ("alibi", {}, [40] * 8, [40]),
+        ("alibi", {"widths": 9, "sinks": 2}, [40] * 8, [9]),
+        ("-n", {"widths": [9, math.inf, 3], "sinks": 3, "heads": 3}, [40], [9, 40, 3]),
+        ("where(n<7,-n,-inf)", {"widths": 30, "sinks": 20}, [7], [30]),
+        ("[where(n<7,-n,-inf); -n]", {}, [7, 40], [40]),
+    ],
+)
+def test_a_block_mask_is_the_windows_within_the_support(text, given, far, near):
+    mask, (i, j) = block(text, **given), torch.meshgrid(*[torch.arange(40)] * 2, indexing="ij")
+    far, near = (torch.tensor(each)[:, None, None] for each in (far, near))
+    wanted = (j <= i) & (i - j < far) & ((i - j < near) | (j < given.get("sinks", 0)))
+    head = torch.arange(len(wanted))[:, None, None]
+    assert torch.equal(mask.mask_mod(head, head, i, j).expand_as(wanted), wanted)
+    blocks = (
+        torch.nn.functional.pad(wanted, (0, 8, 0, 8)).unflatten(2, (3, 16)).unflatten(1, (3, 16))
+    )
+    assert torch.equal(mask.to_dense()[0].bool().expand(len(wanted), 3, 3), blocks.any(4).any(2))
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")

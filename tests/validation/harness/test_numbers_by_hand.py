@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_reports_come_every_20_steps_and_the_held_out_loss_ten_times():
         assert due == sorted({*range(often, steps + 1, often), steps})
 
 
-def test_a_report_is_shown_with_the_time_that_is_left():
+def test_a_report_is_shown_with_the_time_that_is_left(monkeypatch):
     asked, model = run(steps=1000), model_of(run())
     history = [Report(20, 2.5, 2.25, 1e-3, 100.0, 9.0), Report(40, 2.3456, None, 1e-3, 1234.5, 9.0)]
     # 960 steps of 48 tokens at 1,234.5 a second
@@ -58,6 +59,14 @@ def test_a_report_is_shown_with_the_time_that_is_left():
     slow = [history[0]._replace(tokens_per_second=384.0)]
     assert note(slow, asked, model).endswith("384 tokens/s, 2 min 2 s left")  # 122.5 s
     assert note(slow, asked.but(steps=500), model).endswith("tokens/s, 1 min 0 s left")
+    # Three times 24 d^2 of the matrices, 2 d (n + 1) of the attention, 2 d V of the scores.
+    gpu = SimpleNamespace(device=torch.device("cuda"), vocabulary=256)
+    done = 3 * (24 * 8**2 + 2 * 8 * 13 + 2 * 8 * 256) * 2e10
+    fast = [history[0]._replace(tokens_per_second=2e10)]
+    for card, peak in {"NVIDIA H100 NVL": 989e12, "H200": 989e12, "A100": 312e12, "L4": 0}.items():
+        monkeypatch.setattr(torch.cuda, "get_device_name", {gpu.device: card}.get)
+        share = [f"{done / peak:.1%} of its arithmetic"] if peak else []
+        assert note(fast, asked, gpu).split(", ")[3:-1] == share
 
 
 def test_rows_of_a_run_say_its_settings_and_its_reports(tmp_path):

@@ -51,6 +51,9 @@ def half(x):
     return x / 2
 
 
+def nothing(x): ...
+
+
 def changed(folder, file, was, now):
     path = folder / f"{file}.py"
     path.write_text(path.read_text().replace(was, now, 1))
@@ -97,7 +100,7 @@ def test_files_are_those_that_are_imported_and_copies_are_read_in_their_place(
 def test_a_class_of_a_function_is_written_with_what_it_uses(tmp_path):
     class Twice:
         def value(self, x):
-            return settle, half(x), MAIN
+            return settle, half(x), MAIN, nothing(x)
 
     spec = spec_of(Twice, tmp_path / "own")
     (written,) = (tmp_path / "own").iterdir()
@@ -105,7 +108,7 @@ def test_a_class_of_a_function_is_written_with_what_it_uses(tmp_path):
     text = written.read_text()
     assert "from farfield.validation.harness.settings import settle as settle" in text
     assert text.index("def half(x):") < text.index("class Twice:")
-    assert f"MAIN = {MAIN!r}" in text
+    assert f"MAIN = {MAIN!r}" in text and "def nothing(x):\n    ..." in text
     assert spec_of(Twice, tmp_path / "own") == spec and len([*(tmp_path / "own").iterdir()]) == 1
 
 
@@ -214,7 +217,8 @@ def test_a_cluster_is_handed_each_run_and_what_is_lost_is_told(refusal, monkeypa
         def shutdown(self):
             told.append("ended")
 
-    monkeypatch.setattr(engines, "library", lambda *_: Ray())
+    of_ray = {("ray", "--engine ray", "cluster"): Ray()}
+    monkeypatch.setattr(engines, "library", lambda *names: of_ray[names])
     for gpus, device in ((0, "cpu"), (0.5, "cuda")):
         told.clear()
         found = engines.on_ray(each, tmp_path, address="a", cpus=2, gpus=gpus)

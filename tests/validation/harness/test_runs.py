@@ -10,8 +10,10 @@ import threading
 import time
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import measure
@@ -163,22 +165,34 @@ def test_a_disk_that_fills_midway_ends_one_run_in_a_line(asked, tmp_path, small_
     assert not [path for path in failed.parent.iterdir() if "safetensors" in path.name]
 
 
-FULL = OSError(errno.ENOSPC, "No space left on device", "runs")
+SPACE = "runs: No space left on device; accepted: a disk that has space (all of it: "
+MEMORY = "memory ran out ({}); accepted: a smaller batch, or more parts (all of it: "
+LEFT = "you tried to allocate memory of 9 GB"
+LONG = f"a line of {'many ' * 50}words"
+WHY = {
+    OSError(errno.ENOSPC, "No space left on device", "runs"): SPACE,
+    OSError("the network file system went away"): "the network file system went away (all of it: ",
+    PermissionError(13, "not yours"): "[Errno 13] not yours (all of it: ",
+    RuntimeError(LEFT): MEMORY.format(LEFT),
+    MemoryError("no more"): MEMORY.format("no more"),
+    torch.OutOfMemoryError("no more"): MEMORY.format("no more"),
+    RuntimeError("shapes differ"): "farfield's own code raised RuntimeError: shapes differ",
+    InputError(LONG): LONG,
+    ValueError(LEFT): f"farfield's own code raised ValueError: {LEFT}",
+}
 
 
-@pytest.mark.parametrize(
-    "error", [FULL, OSError("the network file system went away"), PermissionError(13, "not yours")]
-)
-def test_a_full_disk_alone_is_called_so_in_the_line_of_its_run(error, asked, tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", WHY, ids=str)
+def test_why_a_run_ended_is_said_in_its_line(error, asked, tmp_path, monkeypatch):
     def fails(self, *given):
         raise error
 
     monkeypatch.setattr(module.FileLock, "acquire", fails)
     why = module.attempt(asked, str(tmp_path), "cpu")
-    full = "runs: No space left on device; accepted: a disk that has space"
-    assert why.startswith(full if error is FULL else f"{error} (all of it: ")
-    assert ("space" in why) == (error is FULL)
-    assert error is not FULL or "farfield's own code" not in why
+    (kept,) = tmp_path.glob("*/failure.txt")
+    first = kept.read_text().partition("\n")[0]
+    assert why.startswith(WHY[error])
+    assert f" {why}".partition(" (all of it: ")[0].endswith(f" {first}")
 
 
 def test_a_measurement_whose_losses_no_model_has_is_not_kept(refusal, asked, tmp_path, monkeypatch):
@@ -465,6 +479,23 @@ def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
     losses = [note.partition(",")[0] for stage, _, _, note in told if stage == "alibi: train"]
     assert losses[:19] == [""] * 19 and losses[-1].startswith("loss ")
     assert {*losses} == {"", *losses[19:60:20], losses[59], losses[-1]}
+
+
+def test_a_process_reports_steps_a_second_apart(monkeypatch):
+    now, told = [100.0], []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "_REPORTS", [None, SimpleNamespace(put=told.append)])
+
+    def attempt(asked, folder, device, report):
+        for done, at in enumerate((100.0, 100.5, 101.0, 101.25, 102.5), 1):
+            now[0] = at
+            report("train", done, 0, "about an hour")  # no step
+            report("train", done, 5, f"loss {done}")
+        return [asked, folder, device]
+
+    monkeypatch.setattr(module, "attempt", attempt)
+    assert module._reported(7, "asked", "folder", "cpu") == ["asked", "folder", "cpu"]
+    assert told == [(7, "train", done, f"loss {done}") for done in (1, 3, 5)]
 
 
 def test_steps_that_were_made_before_are_counted(asked, tmp_path, monkeypatch):

@@ -101,11 +101,9 @@ def test_learned_biases_train_from_the_first_step(text):
 
 
 def test_what_tensors_do_not_hold_is_refused_with_its_distance(refusal):
-    refusal(
-        r"at distance 1\d .*accepted are", LearnedBias(encoding("a*log(1-tanh(n)^2)"), 1).table, 64
-    )
-    refusal(
-        "gradient at distance 0 that is not finite",
-        LearnedBias(encoding("-acos(1/(1+a*n))"), 1).table,
-        8,
-    )
+    for text, said in (
+        ("a*log(1-tanh(n)^2)", r"at distance 1\d .*accepted are"),
+        ("-acos(1/(1+a*n))", "gradient at distance 0 that is not finite"),
+        ("-acos(1/(1+a*(n-3)^2))", "gradient at distance 3 that is not finite"),
+    ):
+        refusal(said, LearnedBias(encoding(text), 1).table, 64)

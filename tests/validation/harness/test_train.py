@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import torch
 from torch import nn
 
 from farfield.numerics.masks import CAUSAL, Mask
+from farfield.validation.harness import train as training
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.data import InductionRows, Text
 from farfield.validation.harness.runs import model_of
@@ -216,6 +218,9 @@ OF_TWO = {
     "forward(self, i, j)": "(torch.arange(j) - torch.arange(i)[:, None])[None] / 4",
     "forward(self, query, key)": "(key - query) / 4",
     "forward(self, i, j, scale=1 / 4)": "-(i[:, None] - j) * scale",
+    "forward(self, a, b)": (  # a tensor of no fitting shape where positions are given
+        "-(torch.arange(a)[:, None] - torch.arange(b)) / 4 if type(a) is int else torch.zeros(7)"
+    ),
 }
 
 
@@ -223,8 +228,10 @@ OF_TWO = {
 def test_a_module_of_lengths_or_of_positions_is_called_as_its_signature_says(signature, tmp_path):
     path = tmp_path / "mine.py"
     body = f"    def {signature}:\n        return {OF_TWO[signature]}\n"
+    body += "    def factor(self, i):\n        return torch.ones(1, len(i))\n"
     path.write_text(f"import torch\n\nclass Mine(torch.nn.Module):\n{body}")
     ours, plain = (model_of(run(x, length=300)).eval() for x in (f"{path}:Mine", "-n/4"))
+    assert ours.prepare(3)[0].factor(torch.arange(3)).tolist() == [[1, 1, 1]]
     tokens = torch.from_numpy(TEXT.batch(0, 0, 2, 300)[0])
     for last in (0, 1):
         hidden = [m.hidden(m.embed(tokens), last=last) for m in (ours, plain)]
@@ -341,6 +348,36 @@ def test_a_log_has_each_step_once_after_a_kill(tmp_path, name):
         for x in lines[name == "log.csv" :]
     ]
     assert [int(x) for x in steps] == [20, 40, 60] == [r.step for r in history]
+
+
+def test_tensorboard_is_told_each_value_at_its_step_and_forgets_those_after(monkeypatch):
+    told, reports = [], [training.Report(20, 2.5, None, 1e-3, 99.0, 7.0)]
+    reports.append(reports[0]._replace(step=40, held_out=2.25))
+
+    class Board:
+        def __init__(self, log, purge_step):
+            told.append((log, purge_step))
+
+        def add_scalar(self, *given):
+            told.append(given)
+
+        def flush(self):
+            told.append("flushed")
+
+    libraries = {
+        "tensorboard": None,
+        "torch.utils.tensorboard": SimpleNamespace(SummaryWriter=Board),
+    }
+    monkeypatch.setattr(training, "library", lambda name, what: libraries[name])
+    for history, purged in ((reports, 41), ([], 1)):
+        told.clear()
+        show = training.reporter("board", history)
+        assert told == [("board", purged)]
+    for report in reports:
+        told.clear()
+        show(report)
+        values = {k: v for k, v in report._asdict().items() if k != "step" and v is not None}
+        assert told == [*((name, v, report.step) for name, v in values.items()), "flushed"]
 
 
 def test_numbers_below_the_least_normal_one_are_0_in_training_alone():

@@ -61,7 +61,7 @@ def test_a_row_is_what_the_theory_and_the_model_say(steps):
 
 
 def test_the_verb_shows_each_model_once_as_it_is_trained(steps, run, tmp_path, monkeypatch):
-    """In columns: the name, at least 8 wide, then 9, 7, 7 and 8."""
+    """In columns: the name, 8 to 28 wide, then 9, 7, 7 and 8."""
     studies, *_ = steps
     opened = []
     monkeypatch.setattr(demo, "demonstration", lambda *_, **__: iter(studies))
@@ -75,6 +75,12 @@ def test_the_verb_shows_each_model_once_as_it_is_trained(steps, run, tmp_path, m
         padded = zip(cells, (9, 7, 7, 8), strict=True)
         columns = "".join(f"{cell:<{width}}  " for cell, width in padded)
         lines.append(f"{name:<11}  {columns}{measured}".rstrip())
+    for formula, wide in (("nope", 8), ("-log(1+n)-log(1+log(1+n))/1000", 28)):
+        shown = run("demo", formula, "--out", tmp_path)[1]
+        assert (
+            f"\n{'nope':<{wide}}  diverges " in shown
+            and f"\n{'encoding':<{wide}}  series " in shown
+        )
     lines += demo.LEGEND.splitlines()
     (own,) = last.about(asked=True)
     said = "\n".join([*lines, own.prediction.beside.text()])
