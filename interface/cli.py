@@ -36,7 +36,7 @@ from farfield.help import Help
 from farfield.options import MEANT
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
-from farfield.theory.answers.errors import InputError, InternalError, MissingValues
+from farfield.theory.answers.errors import InputError, InternalError, MissingValues, unforeseen
 
 VERBS = tuple(path.partition(".")[2] for part in GROUPS.values() for path in part)
 """Their names."""
@@ -159,7 +159,8 @@ def main(args: Sequence[str] | None = None) -> None:
             sys.exit(unwritten(error))
         if os.environ.get("FARFIELD_TRACEBACK"):
             raise
-        code = _complain(str(InternalError(error)), INTERNAL)
+        told = unforeseen(error)
+        code = _complain(str(told), INTERNAL if isinstance(told, InternalError) else BAD_INPUT)
     sys.exit(code)
 
 

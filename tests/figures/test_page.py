@@ -95,11 +95,6 @@ def test_the_page_is_written_beside_its_data(trained, tmp_path):
     assert not list(place.parent.glob(".partial*"))
 
 
-def test_an_unwritable_folder_is_one_line(refusal, trained, tmp_path):
-    (tmp_path / "file").write_text("x")
-    refusal("output folder", write_study, trained, tmp_path / "file" / "out")
-
-
 def test_a_study_without_runs_shows_no_measurement():
     shown = page_of(study("type1"))
     assert "What trained models lost" not in shown and ">61<" in shown

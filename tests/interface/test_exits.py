@@ -202,6 +202,8 @@ def test_one_unknown_answer_of_several_is_enough():
         (OSError(28, "full", "a file"), 3, "internal error, OSError: "),
         (ConnectionRefusedError(111, "refused"), 3, "internal error, ConnectionRefusedError"),
         (IndexError("a bug"), 3, "internal error, IndexError: a bug"),
+        (ImportError("no libcudnn", name="torch"), 2, "torch cannot be imported: no libcudnn"),
+        (ImportError("a bug", name="farfield.theory"), 3, "internal error, ImportError: a bug"),
         (farfield.InputError("bad"), 2, "farfield: bad"),
     ],
 )

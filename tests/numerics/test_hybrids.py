@@ -28,7 +28,6 @@ def test_the_windows_of_the_rule_of_thumb():
     assert (found.tokens, round(found.rule)) == (588, 154)
     assert found.tokens == field("window", 100, w=100, mixing="1/20").tokens
     assert found.rule == field("window", 100, w=100, mixing="1/20").rule
-    assert "rule of thumb: 154 tokens" in str(found)
     assert field("-n/8", 4).rule is None and field(layers=[LOCAL, {"window": 9}]).rule is None
 
 

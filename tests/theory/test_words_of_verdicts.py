@@ -1,10 +1,12 @@
 """What a verdict says: every sentence, fact and table, and the steps of its proof."""
 
+import numpy as np
 import pytest
 
 from farfield import check_convergence, encoding
 
 TABLE = [0, -1, -0.5]
+SQUARE = -np.tril(np.subtract.outer(np.arange(8.0), np.arange(8.0)))
 SAID = {
     "-log(1+n)": (
         "-log(1+n): the series diverges, like the harmonic series; no fixed window is "
@@ -422,6 +424,15 @@ SAID = {
         "[theorem]",
         "theorem: equivalence",
     ),
+    "square": (
+        'the array: undecided, known up to distance 7 and query 7; tail="constant" '
+        'diverges, tail="linear" converges. | What was tried: | 1. Tried a table: '
+        'inconclusive, known up to distance 7 and query 7; tail="constant" diverges, '
+        'tail="linear" converges.',
+        "the array: whether a window is ever enough is not known: known up to distance 7 "
+        'and query 7; tail="constant" diverges, tail="linear" converges.',
+        "theorem: equivalence",
+    ),
 }
 
 
@@ -429,6 +440,8 @@ def answer(asked):
     """The verdict on a bias with its options."""
     name, *given = asked.split()
     options = {k: int(v) if v.isdigit() else v for k, v in (one.split("=") for one in given)}
+    if name == "square":
+        return check_convergence(SQUARE)
     if name == "table":
         return check_convergence(encoding(values=TABLE, **options))
     return check_convergence(name, **options)
@@ -443,3 +456,15 @@ def test_a_verdict_says_what_it_holds(asked):
     window, theorem = found.windowable.text(width=1000).splitlines()[:2]
     assert (" | ".join(said), window, theorem.strip()) == SAID[asked]
     assert theorem.endswith(found.windowable.theorem)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        ("-r1*log(1+r2*n)", ["-r1*log(1+r2*n),−r₁·log(n·r₂ + 1),conditional,r₁ > 1"]),
+        ("alibi heads=2", [f'"alibi, head {h}",−n/{16**h},converges,' for h in (1, 2)]),
+        ("rope", ["rope,,out of scope,"]),
+    ],
+)
+def test_the_rows_of_a_verdict_are_its_heads(asked, rows):
+    assert answer(asked).csv().splitlines() == ["bias,p(n),series,converges if", *rows]

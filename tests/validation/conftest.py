@@ -27,6 +27,21 @@ def speaks():
     return check
 
 
+@pytest.fixture(scope="session")
+def interrupted():
+    """Calls a function, and interrupts it where it reports so many steps as done."""
+
+    def interrupted(step, call, *given, **options):
+        def progress(stage, done, total, note=""):
+            if done == step:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            call(*given, progress=progress, **options)
+
+    return interrupted
+
+
 def configurations():
     """One of each family; heads that are no power of two, shared keys and partial rotations."""
     import transformers as hf

@@ -38,6 +38,19 @@ class InternalError(InputError):
         )
 
 
+def unforeseen(why: Exception) -> InputError:
+    """An exception that nobody expected as the line that a user reads.
+
+    >>> unforeseen(ImportError("libcudnn.so.9: no such file", name="torch")).args
+    ('torch cannot be imported: libcudnn.so.9: no such file; accepted: a whole installation',)
+    """
+    library = getattr(why, "name", None) or "a library"
+    if isinstance(why, ImportError) and not library.startswith("farfield"):
+        what = " ".join(str(why).split())[:300]
+        return InputError(f"{library} cannot be imported: {what}; accepted: a whole installation")
+    return InternalError(why)
+
+
 def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:
     """A public question that raises InputError or answers: any other error is an `InternalError`.
 
@@ -61,7 +74,7 @@ def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:
                 raise TypeError(str(why).replace(f"{question.__name__}()", f"{name}()")) from None
             if not begun or os.environ.get("FARFIELD_TRACEBACK"):
                 raise
-            raise InternalError(why) from why
+            raise unforeseen(why) from why
 
     return asked
 

@@ -53,7 +53,7 @@ def load(path: str | Path) -> ModuleType:
         raise InputError(f"there is no file {str(path)!r}; accepted: a file of Python, FILE.py")
     try:
         text = file.read_bytes()
-        root, name = _place(file, ast.parse(text))
+        root, name = _place(file, ast.parse(text, str(file)))
         known = sys.modules.get(name)
         if known is not None and vars(known).get(_TEXT) == (str(file), text):
             return known
@@ -61,8 +61,8 @@ def load(path: str | Path) -> ModuleType:
         with _importable(root):
             module = _executed(file, name)
     except SyntaxError as error:
-        where = error.filename or str(file)
-        raise InputError(f"{where}, line {error.lineno}: {error.msg}") from None
+        at = "" if error.lineno is None else f", line {error.lineno}"
+        raise InputError(f"{error.filename or file}{at}: {error.msg}") from None
     except (Exception, SystemExit) as error:  # whatever the code of a user raises
         raise InputError(f"{raised(error, file)}; accepted: a file that can be imported") from None
     _mark(module)

@@ -84,12 +84,18 @@ def test_totals_against_special_functions_of_another_library():
             assert abs(value - mpmath.mpf(total.mid().str(45, radius=False))) < 1e-30
 
 
-def test_support_is_read_off_the_structure():
-    assert series(encoding("window", w="15/2").head(1)).support == 8
-    assert series(encoding("window", w=7, dialect="inclusive").head(1)).support == 8
-    assert series(encoding(values=[0, -1, -2], tail="cut").head(1)).support == 3
-    assert series(read("Piecewise((0,n<4),(-oo,True))-n/2")).support == 4
-    assert series(read("-n")).support is None
+@pytest.mark.parametrize(
+    ("f", "options", "support"),
+    [
+        ("window", {"w": "15/2"}, 8),
+        ("window", {"w": 7, "dialect": "inclusive"}, 8),
+        ([0, -1, -2], {"tail": "cut"}, 3),
+        ("Piecewise((0,n<4),(-oo,True))-n/2", {}, 4),
+        ("-n", {}, None),
+    ],
+)
+def test_support_is_read_off_the_structure(f, options, support):
+    assert series(encoding(f, **options).head(1)).support == support
 
 
 def test_window_sums_are_exact():

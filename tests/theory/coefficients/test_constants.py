@@ -68,6 +68,7 @@ OPEN = """
     gamma(1/3)*gamma(2/3)-2*pi/sqrt(3)
     sqrt(5+2*sqrt(6))*log(6)/((sqrt(2)+sqrt(3))*(log(2)+log(3)))-1
     (2-sin(1)**2-cos(1)**2)*sqrt(5+2*sqrt(6))/(sqrt(2)+sqrt(3))-1
+    LambertW(2)*exp(LambertW(2))-2
 """.strip().splitlines()
 
 
@@ -95,6 +96,7 @@ def test_hidden_zeros_are_proved(text):
         ("sqrt(1000001)+sqrt(1000025)+sqrt(1000031)-sqrt(1000000)-sqrt(1000028)-sqrt(1000029)", 0),
         ("4*atan(1/5)-atan(1/239)-pi/4-1/10**500", -1),
         ("log(2)/log(3)-63/100", 1),
+        ("atan(1)+atan(2)+atan(3)", 1),  # a sum of arctangents may be off by pi
         ("Catalan-1", -1),
         ("EulerGamma-1/2", 1),
     ],
@@ -131,18 +133,9 @@ def test_no_zero_is_claimed_for_what_is_not_zero():
         "sqrt(2)+sqrt(3)-pi",
         "gamma(1/3)-gamma(1/4)",
         "LambertW(2)-1",
+        "atan(1)+atan(2)+atan(3)",
     ):
         assert proved_zero(constant(text)) is None
-
-
-def test_an_arctangent_sum_may_be_off_by_pi():
-    assert sign(coefficient(constant("atan(1)+atan(2)+atan(3)"))).value == 1
-    assert proved_zero(constant("atan(1)+atan(2)+atan(3)")) is None
-
-
-def test_what_cannot_be_decided_is_undecided():
-    with pytest.raises(Undecided, match="whether the constant"):
-        sign(coefficient(constant("LambertW(2)*exp(LambertW(2))-2")))
 
 
 def test_a_rational_in_disguise_becomes_one(context):

@@ -269,6 +269,74 @@ def test_arrays_are_tables_and_values_of_heads():
     assert encoding("-r*n", r=np.float32(0.1)).head(1) == -n / 10
 
 
+ENTRIES = [
+    (
+        encoding("alibi", heads=2),
+        "ALiBi (press): −m·n. | p(n) = −m·n | heads: 2 | source: Press et al. 2022; Chi "
+        "et al. 2023, Eq. 3 (geometric) | shift: 2^-(8h/H + delta); equal: "
+        "2^-slope_exponent for every head. | dialects: press, geometric, shift, equal | "
+        "options: delta = 0 (dialect shift), slope_exponent = 0 (dialect equal) | biases:"
+        " head 1: −n/16; head 2: −n/256",
+    ),
+    (
+        encoding("kerple_log"),
+        "KERPLE-log: −r₁·log(n·r₂ + 1). | p(n) = −r₁·log(n·r₂ + 1) | free parameters: r1 "
+        "(positive, learned), r2 (positive, learned) | source: Chi et al. 2022 (KERPLE); "
+        "Qin et al. 2024 | usual: --set r1=6/5 --set r2=1",
+    ),
+    (
+        encoding("rope"),
+        "RoPE: no bias by distance (not additive: it rotates queries and ke…of adding a "
+        "bias; its additive surrogate is rope_surrogate). | source: Su et al. 2021",
+    ),
+    (
+        encoding("bam"),
+        "BAM: −(ε + |μ − n|)^β·exp(s). | p(n) = −(ε + |μ − n|)^β·exp(s) | free "
+        "parameters: s (real, learned), mu (real, learned), eps (positive), beta (real, "
+        "learned) | source: Bianchessi et al. 2025 (Bayesian attention mechanism)",
+    ),
+    (
+        encoding("sandwich_smoothed", heads=2),
+        "Sandwich smoothed: (−33·log(n + 1)/5 − 32/5)/c. | p(n) = (−33·log(n + 1)/5 − "
+        "32/5)/c | heads: 2 | source: Chi et al. 2023, Section 5.3, the printed log fit "
+        "at c = 8 | the scaling from c = 8 to the other heads is an assumption of this "
+        "project. | biases: head 1: −33·log(n + 1)/20 − 8/5; head 2: −33·log(n + 1)/40 − "
+        "4/5",
+    ),
+    (
+        encoding("-n/8"),
+        "-n/8: −n/8. | p(n) = −n/8 | source: user formula",
+    ),
+    (
+        encoding("alibi", bca=8, m=2),
+        "ALiBi (press): −m·n. | p(n) = −m·n | blockwise causal attention: half = 8 tokens"
+        " | source: Press et al. 2022; Chi et al. 2023, Eq. 3 (geometric) | shift: "
+        "2^-(8h/H + delta); equal: 2^-slope_exponent for every head. | dialects: press, "
+        "geometric, shift, equal | options: delta = 0 (dialect shift), slope_exponent = 0"
+        " (dialect equal)",
+    ),
+    (
+        encoding("window", dialect="inclusive"),
+        "Window (inclusive): {0 for n ≤ w; −∞ otherwise}. | p(n) = {0 for n ≤ w; −∞ "
+        "otherwise} | free parameters: w (positive) | source: Chi et al. 2023, Section "
+        "3.3; Qin et al. 2024, Eq. 7 (inclusive: Eq. 8) | exclusive: w tokens, distances "
+        "0 to w-1; inclusive: w+1 tokens. | dialects: exclusive, inclusive | usual: --set"
+        " w=64",
+    ),
+    (
+        encoding("alibi_log"),
+        "ALiBi in log distance: −m·log(n + 1). | p(n) = −m·log(n + 1) | free parameters: "
+        "m (positive) | source: ALiBi in log distance",
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "said"), ENTRIES)
+def test_an_entry_says_all_that_it_takes(entry, said):
+    lines = listing.of_entry(entry).text(width=1000).splitlines()
+    assert " | ".join(map(str.strip, lines)) == said
+
+
 def test_the_lines_that_are_shown_at_once_are_the_catalogue():
     kept = files("farfield").joinpath("theory/encodings/index.txt").read_text(encoding="utf-8")
     assert kept == f"{listing.catalogue()}\n"

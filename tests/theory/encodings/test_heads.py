@@ -55,9 +55,9 @@ def test_rows_of_numbers_are_heads_of_a_table(rows):
     assert encoding(rows).known == encoding(values=np.array([[0, -1], [0, -2]])).known != ()
 
 
-def test_zeros_are_heads_without_bias():
-    for text in ("[0 x8]", "[0; 0; 0; 0; 0; 0; 0; 0]", "[0; 0 x7]"):
-        assert encoding(text).biases == (sympy.Integer(0),) * 8
+@pytest.mark.parametrize("text", ["[0 x8]", "[0; 0; 0; 0; 0; 0; 0; 0]", "[0; 0 x7]"])
+def test_zeros_are_heads_without_bias(text):
+    assert encoding(text).biases == (sympy.Integer(0),) * 8
 
 
 def test_the_sentence_says_what_a_table_and_a_mixture_are():
@@ -81,6 +81,13 @@ def test_the_sentence_says_what_a_table_and_a_mixture_are():
         ("[7 x -n/4; 0]", ("-n/4 x7", "7*x")),
         ("[1e400]", ("finite numbers",)),
         ("[-n/4; [0 x7]]", ("give it alone",)),
+        ("[[-n]; 0]", ("give it alone",)),
+        ("[-n; [0]]", ("give it alone",)),
+        ("[[-n]; [0]; 0]", ("give it alone",)),
+        ("[-n x-1]", ("no count of heads",)),
+        ("[-n; 0 x1.5]", ("no count of heads",)),
+        ("[0 x -2]", ("no count of heads",)),
+        ("[-n/4; 0 ×.5]", ("no count of heads",)),
         ("-n/4; 0", ("[-n/4; 0 x7]",)),
         ("[-n × 2; 0]", ("-n x2", "(-n)*2")),
         ("[-n; 0, 0]", ("; and ,",)),

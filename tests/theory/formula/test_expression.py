@@ -432,6 +432,9 @@ def test_a_held_number_stays_what_it_is():
     [
         sympy.Symbol("x"),
         sympy.Symbol("k", integer=True),
+        sympy.Symbol("n", integer=True),
+        sympy.Symbol("k", integer=True, positive=True),
+        sympy.Symbol("t", nonnegative=True),
         sympy.Symbol("n", positive=True),
         sympy.Symbol("d", real=True),
     ],

@@ -216,16 +216,6 @@ def test_printed_braces_are_two_readings_but_around_arguments(refusal, text):
     assert read(r"-\log\left\{1+n\right\}") == read(r"-\log\{1+n\}") == read("-log(1+n)")
 
 
-@pytest.mark.parametrize("text", ["[[-n]; 0]", "[-n; [0]]", "[[-n]; [0]; 0]"])
-def test_a_list_among_the_heads_is_named(refusal, text):
-    refusal("give it alone", encoding, text)
-
-
 def test_a_factor_stays_one():
     assert read("-m(1 + n)") == read("-m*(1 + n)")
     assert read("-A*(n)") == read("-A(n)", {"A": "positive"}) == read("-A*n")
-
-
-@pytest.mark.parametrize("text", ["[-n x-1]", "[-n; 0 x1.5]", "[0 x -2]", "[-n/4; 0 ×.5]"])
-def test_a_count_of_heads_is_a_whole_number(refusal, text):
-    refusal("no count of heads", encoding, text)

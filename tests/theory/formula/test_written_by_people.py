@@ -12,7 +12,6 @@ import pytest
 import sympy
 
 from farfield import InputError, encoding
-from farfield.theory.encodings.construction import named
 from farfield.theory.encodings.traced_values import _SAME, FUNCTIONS
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.sympy_expressions import as_expression
@@ -322,36 +321,6 @@ def test_a_function_without_a_bias_is_refused_in_one_line(
     refusal, f: Callable[..., Any], why: str
 ) -> None:
     assert len(refusal(why, encoding, f)) < 800
-
-
-def test_the_only_symbol_is_the_distance_whatever_it_is_called(refusal) -> None:
-    for name, assumed in [
-        ("x", {}),
-        ("n", {"integer": True}),
-        ("k", {"integer": True, "positive": True}),
-        ("d", {"real": True}),
-        ("t", {"nonnegative": True}),
-    ]:
-        symbol = sympy.Symbol(name, **assumed)
-        assert as_expression(-2 * sympy.log(1 + symbol)) == read("-2*log(1 + n)")
-    refusal("took x for even", as_expression, -sympy.Abs(sympy.Symbol("x", even=True)))
-
-
-@pytest.mark.parametrize(
-    ("written", "name"),
-    [
-        ("ALiBi", "alibi"),
-        ("kerple-log", "kerple_log"),
-        ("Type 1", "type1"),
-        ("T5", "t5"),
-        ("RoPE, interpolated", "rope_pi"),
-        ("Kerple Power", "kerple_power"),
-        ("xpos", "xpos"),
-    ],
-)
-def test_an_encoding_in_any_case_and_with_any_separator(written: str, name: str) -> None:
-    entry = named(written)
-    assert entry is not None and entry.name == name
 
 
 @pytest.mark.parametrize("word", ["relu", "log", "softplus"])

@@ -23,13 +23,6 @@ from farfield.validation.harness.settings import Plan, settle
 from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.inventory import summary
 
-
-def kill(stage, done, total, note=""):
-    """Stops a training at its step 11."""
-    if done == 11:
-        raise KeyboardInterrupt
-
-
 MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
 
 
@@ -43,6 +36,17 @@ def text(tmp_path_factory):
 @pytest.fixture
 def asked(text):
     return settle("tiny", {"encoding": "alibi", "text": text, "measure": MEASURE})
+
+
+def swept(runs, folder="", workers=1, progress=lambda *told: None, **how):
+    """What finished and what failed of some runs on the CPU."""
+    done = local(runs, str(folder), device="cpu", workers=workers, progress=progress)
+    return sweep(done, len(runs), **how)
+
+
+def untimed(rows):
+    """Rows of a run without the seconds that it took."""
+    return [{**row, "seconds": 0} for row in rows]
 
 
 def test_a_run_is_flat_rows_and_is_made_once(asked, tmp_path, monkeypatch):
@@ -117,8 +121,7 @@ def test_a_damaged_file_is_refused_by_name_and_stays(name, asked, tmp_path):
     path.write_bytes(whole)
     assert run(asked, tmp_path) == rows
     path.unlink()
-    again = run(asked, tmp_path)
-    assert [{**r, "seconds": 0} for r in again] == [{**r, "seconds": 0} for r in rows]
+    assert untimed(run(asked, tmp_path)) == untimed(rows)
 
 
 def test_weights_that_no_run_wrote_are_refused_in_a_line(refusal, asked, tmp_path):
@@ -126,20 +129,6 @@ def test_weights_that_no_run_wrote_are_refused_in_a_line(refusal, asked, tmp_pat
     (path,) = tmp_path.glob("*/weights.safetensors")
     write_tensors(path, read_tensors(path)[0], {"text": "another record"})
     refusal("was written by no run; accepted: the weights of a fin", load, path.parent)
-
-
-def test_a_full_disk_stops_the_run_with_the_path_and_keeps_what_was_finished(
-    refusal, asked, tmp_path, monkeypatch
-):
-    run(asked.but(seed=1), tmp_path)
-    before = {p: p.read_bytes() for p in tmp_path.glob("*/*")}
-
-    def full(file):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    refusal(r"run.json' cannot be written: No space left", run, asked, tmp_path)
-    assert {p: p.read_bytes() for p in before} == before
 
 
 @pytest.fixture
@@ -153,11 +142,9 @@ def small_disk():
 
 def test_a_disk_that_fills_midway_ends_one_run_in_a_line(asked, tmp_path, small_disk):
     small, large = asked.but(width=16, steps=3), asked.but(steps=3)
-    runs = [small, large, small.but(seed=1)]
-    done = local(runs, str(tmp_path), device="cpu", workers=1, progress=lambda *told: None)
-    swept = sweep(done, 3)
-    ((_, why),) = swept.failed
-    assert len(swept.finished) == 2 and "\n" not in why
+    found = swept([small, large, small.but(seed=1)], tmp_path)
+    ((_, why),) = found.failed
+    assert len(found.finished) == 2 and "\n" not in why
     assert "weights.safetensors' cannot be written: File too large; accepted: a folder" in why
     assert not [*tmp_path.rglob(".partial*")]
     (failed,) = tmp_path.glob("*/failure.txt")
@@ -206,12 +193,10 @@ def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
     names = ["alibi", "1/n", "nope"]
     table = {"encoding": names, "preset": "tiny", "text": text, "measure": MEASURE}
     runs = Plan(runs=[table]).expand()
-    done = local(runs, str(tmp_path), device="cpu", workers=workers, progress=lambda *told: None)
-    swept = sweep(done, 3)
-    assert [name for name, _ in swept.failed] == ["1/n, seed 0"]
-    alone = run(runs[0], tmp_path / "alone", device="cpu")
-    (found,) = (rows for rows in swept.finished if rows[0]["label"] == "alibi")
-    assert [{**r, "seconds": 0} for r in found] == [{**r, "seconds": 0} for r in alone]
+    found = swept(runs, tmp_path, workers)
+    assert [name for name, _ in found.failed] == ["1/n, seed 0"]
+    (rows,) = (rows for rows in found.finished if rows[0]["label"] == "alibi")
+    assert untimed(rows) == untimed(run(runs[0], tmp_path / "alone", device="cpu"))
     assert sorted((x.run.name, x.state, x.step) for x in listed(tmp_path)) == [
         ("alibi", "finished", 30),
         ("nope", "finished", 30),
@@ -262,8 +247,8 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_rows(engine, text, tmp_path)
     runs = [*module.listed(folder)]
     assert [x.state for x in runs] == ["finished"] * 2
     for at, one in enumerate(runs):
-        rows = [{**r, "seconds": 0} for r in run(one.run, tmp_path / "alone", device="cpu")]
-        assert [{**r, "seconds": 0} for r in run(one.run, folder, device="cpu")] == rows, at
+        alone = run(one.run, tmp_path / "alone", device="cpu")
+        assert untimed(run(one.run, folder, device="cpu")) == untimed(alone), at
 
 
 def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(refusal, asked, tmp_path):
@@ -285,9 +270,8 @@ def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(refusal, asked
     refusal("made with another file or formula", load, tmp_path / "runs" / rows[0]["run"])
 
 
-def test_listing_tells_how_far_an_unfinished_run_is(refusal, asked, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        run(asked, tmp_path, every=0, progress=kill)
+def test_listing_tells_how_far_an_unfinished_run_is(refusal, interrupted, asked, tmp_path):
+    interrupted(11, run, asked, tmp_path, every=0)
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
     refusal("does not exist", next, listed(tmp_path / "none"))
     (tmp_path / "file").touch()
@@ -344,11 +328,9 @@ def mine(tmp_path):
 
 def test_a_module_that_raises_is_one_row_that_names_its_line(asked, mine, tmp_path):
     runs = [asked.but(encoding=f"{mine}:Raises"), asked.but(encoding="-n/4")]
-    folder = str(tmp_path / "runs")
-    done = local(runs, folder, device="cpu", workers=1, progress=lambda *told: None)
-    swept = sweep(done, 2)
-    ((_, why),) = swept.failed
-    assert len(swept.finished) == 1
+    found, folder = swept(runs, tmp_path / "runs"), str(tmp_path / "runs")
+    ((_, why),) = found.failed
+    assert len(found.finished) == 1
     assert why.startswith("mine.py:Raises, line 11: ValueError: mine is broken")
     (told,) = tmp_path.glob("runs/*/failure.txt")
     assert "Traceback" in told.read_text() and str(told) in why
@@ -391,10 +373,9 @@ def test_a_run_has_the_code_it_was_made_with(asked, mine, tmp_path, monkeypatch)
     monkeypatch.chdir("/")
     model, _ = load(tmp_path / "runs" / key)
     assert [type(b).__name__ for b in model.biases] == ["Slope"] * 2
-    fields = [r for r in rows if r["protocol"] == "attention"]
-    slope = run(asked.but(encoding="-n/4"), tmp_path / "runs")
-    wanted = [r for r in slope if r["protocol"] == "attention"]
-    assert [r["trf"] for r in fields] == [r["trf"] for r in wanted]
+    each = rows, run(asked.but(encoding="-n/4"), tmp_path / "runs")
+    own, slope = ([r["trf"] for r in x if r["protocol"] == "attention"] for x in each)
+    assert own == slope
 
 
 class Pool:
@@ -450,21 +431,14 @@ class Here(Pool):
         return future
 
 
-def test_a_process_that_dies_before_it_takes_a_run_loses_none(asked, monkeypatch):
-    monkeypatch.setattr(module, "ProcessPoolExecutor", Dying)
-    runs = [asked.but(seed=seed) for seed in range(3)]
-    done = local(runs, "", device="cpu", workers=2, progress=lambda *told: None)
-    swept = sweep(done, 3, of=lambda rows: rows[0]["seed"])
-    assert (sorted(swept.finished), swept.failed, Dying.dead) == ([0, 1, 2], [], True)
-
-
-def test_a_process_that_is_killed_loses_its_run_alone(asked, monkeypatch):
-    monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
+@pytest.mark.parametrize(("pool", "lost"), [(Dying, set()), (Pool, {1})])
+def test_a_process_that_dies_loses_the_run_alone_that_it_has_taken(pool, lost, asked, monkeypatch):
+    monkeypatch.setattr(module, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(Dying, "dead", False)
     runs = [asked.but(seed=seed) for seed in range(5)]
-    done = local(runs, "", device="cpu", workers=2, progress=lambda *told: None)
-    swept = sweep(done, 5, of=lambda rows: rows[0]["seed"])
-    assert sorted(swept.finished) == [0, 2, 3, 4]
-    assert [why for _, why in swept.failed] == [module.KILLED]
+    found = swept(runs, workers=2, of=lambda rows: rows[0]["seed"])
+    assert {*found.finished} == {*range(5)} - lost and Dying.dead == (not lost)
+    assert [why for _, why in found.failed] == [module.KILLED] * len(lost)
 
 
 def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
@@ -472,8 +446,8 @@ def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(module, "REPORT_S", 0.0)
     runs = [asked.but(steps=40), asked.but(seed=1)]
-    done = local(runs, str(tmp_path), device="cpu", workers=2, progress=lambda *x: told.append(x))
-    assert len(sweep(done, 2).finished) == 2
+    found = swept(runs, tmp_path, workers=2, progress=lambda *x: told.append(x))
+    assert len(found.finished) == 2
     trained = [(done, total) for stage, done, total, _ in told if stage == "alibi: train"]
     assert trained == [(done, 70) for done in range(1, 71)]
     losses = [note.partition(",")[0] for stage, _, _, note in told if stage == "alibi: train"]
@@ -498,11 +472,10 @@ def test_a_process_reports_steps_a_second_apart(monkeypatch):
     assert told == [(7, "train", done, f"loss {done}") for done in (1, 3, 5)]
 
 
-def test_steps_that_were_made_before_are_counted(asked, tmp_path, monkeypatch):
+def test_steps_that_were_made_before_are_counted(interrupted, asked, tmp_path, monkeypatch):
     runs, told = [asked.but(seed=seed) for seed in range(3)], []
     run(runs[0], tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        run(runs[1], tmp_path, every=0, progress=kill)
+    interrupted(11, run, runs[1], tmp_path, every=0)
     monkeypatch.setattr(module, "ProcessPoolExecutor", Here)
     done = local(runs, str(tmp_path), device="cpu", workers=2, progress=lambda *x: told.append(x))
     assert len([*done]) == 3
@@ -558,11 +531,9 @@ def test_every_other_run_of_a_plan_is_finished_where_one_kills_its_process(asked
     (tmp_path / "mine.py").write_text(KILLS)
     encodings = ["alibi", f"{tmp_path}/mine.py:Kills", "nope", "-n/4"]
     runs = [asked.but(encoding=encoding) for encoding in encodings]
-    folder = str(tmp_path / "runs")
-    done = local(runs, folder, device="cpu", workers=2, progress=lambda *told: None)
-    swept = sweep(done, 4, of=lambda rows: rows[0]["label"])
-    assert sorted(swept.finished) == ["-n/4", "alibi", "nope"]
-    assert [why for _, why in swept.failed] == [module.KILLED]
+    found = swept(runs, tmp_path / "runs", workers=2, of=lambda rows: rows[0]["label"])
+    assert sorted(found.finished) == ["-n/4", "alibi", "nope"]
+    assert [why for _, why in found.failed] == [module.KILLED]
 
 
 def test_a_window_wider_than_every_row_is_refused(refusal, asked, tmp_path):
@@ -652,12 +623,9 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, asked, tm
         refusal(said, lambda wrong=wrong: job_of(settle("tiny", {**own.model_dump(), **wrong})))
 
 
-def test_a_killed_training_by_an_optimizer_from_outside_goes_on(asked, tmp_path):
+def test_a_killed_training_by_an_optimizer_from_outside_goes_on(interrupted, asked, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(OUTSIDE)
     own = asked.but(optimizer=f"{path}:momentum")
-
-    with pytest.raises(KeyboardInterrupt):
-        run(own, tmp_path / "runs", every=0, progress=kill)
-    rows = [{**r, "seconds": 0} for r in run(own, tmp_path / "runs")]
-    assert rows == [{**r, "seconds": 0} for r in run(own, tmp_path / "alone")]
+    interrupted(11, run, own, tmp_path / "runs", every=0)
+    assert untimed(run(own, tmp_path / "runs")) == untimed(run(own, tmp_path / "alone"))

@@ -140,21 +140,12 @@ def test_steps_are_those_of_adamw_by_hand(betas, clip, epsilon, decay):
     assert {p.ndim for p in adamw(model, asked).param_groups[1]["params"]} <= {0, 1}
 
 
-def test_the_clock_and_the_speed_of_a_resumed_run_go_on(tmp_path, monkeypatch):
+def test_the_clock_and_the_speed_of_a_resumed_run_go_on(interrupted, tmp_path, monkeypatch):
     """A clock that ticks once a look: seconds grow over all reports, speed is of the whole."""
     asked, kept = Run(**TINY).but(steps=120), tmp_path / "kept"
     ticks = itertools.count()
     monkeypatch.setattr(training.time, "perf_counter", lambda: float(next(ticks)))
-
-    class Killed(BaseException):
-        pass
-
-    def kill(stage, done, total, note=""):
-        if done == 65:
-            raise Killed
-
-    with pytest.raises(Killed):
-        train(model_of(asked, 256), TEXT, asked, checkpoint=kept, every=0, progress=kill)
+    interrupted(65, train, model_of(asked, 256), TEXT, asked, checkpoint=kept, every=0)
     before = next(ticks)
     history = train(model_of(asked, 256), TEXT, asked, checkpoint=kept, every=0)
     seconds = [report.seconds for report in history]
@@ -208,10 +199,10 @@ def job(tmp_path_factory):
 def test_a_setting_of_a_measurement_changes_its_rows(name, job):
     asked, model = job
     changed = asked.but(measure=asked.measure.but(**{name: MORE[name]}))
-    rows, others = (list(measured(job_of(each), model)) for each in (asked, changed))
-    assert (rows == others) == (name in FORMER)
+    each = [list(measured(job_of(one), model)) for one in (asked, changed)]
+    assert (each[0] == each[1]) == (name in FORMER)
     if protocol := OWN.get(name):
-        rows, others = ([r for r in each if r["protocol"] != protocol] for each in (rows, others))
+        rows, others = ([r for r in one if r["protocol"] != protocol] for one in each)
         assert rows == others
 
 
