@@ -6,6 +6,7 @@ import math
 import re
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,12 +25,12 @@ from farfield.figures.papers.measured_tables import measured_table
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.head_lists import notation
 from farfield.validation.harness.runs import run as train
 from farfield.validation.harness.settings import settle
 from farfield.validation.papers import tables
-from farfield.validation.papers.claim import CHECKS
 from farfield.validation.papers.tables import curve
 from farfield.validation.results import LAST, SCHEMA, WHOLE, results
 
@@ -218,9 +219,28 @@ def test_a_part_drawn_again_leaves_the_index_whole(tmp_path):
     assert index.count("<svg") == 2, "of the figures drawn now, whatever the format of their files"
 
 
-def test_a_count_of_one_is_told_of_one():
-    said = agreement({"qin2024.fig2": [CHECKS["qin2024.eq13"].run()]})
-    assert "1 holds as printed, 0 are wrong or need a correction" in "".join(map(str, said.text))
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (
+            (1, 1, 1),
+            "3 sentences on them 1 holds as printed, 1 is wrong or needs a correction, 1 is",
+        ),
+        (
+            (2, 0, 3),
+            "5 sentences on them 2 hold as printed, 0 are wrong or need a correction, 3 are",
+        ),
+        (
+            (0, 2, 0),
+            "2 sentences on them 0 hold as printed, 2 are wrong or need a correction, 0 are",
+        ),
+    ],
+)
+def test_sentences_are_counted_once_by_their_verdicts(counts, told):
+    kinds = zip(("holds_as_printed", "wrong", "cannot_be_tested"), counts, strict=True)
+    each = [SimpleNamespace(id=f"{v} {k}", verdict=v) for v, count in kinds for k in range(count)]
+    said = terminal(agreement({"one": each, "another": each[:1]}).text)
+    assert said == f"Of {told} not decided."
 
 
 def test_a_page_names_its_paper_and_number_and_what_can_be_changed(tmp_path):
