@@ -164,6 +164,9 @@ def test_one_head_with_a_window_is_enough_for_windows():
     assert (mixed.windowless, none.windowless) == (False, True)
     assert len(mixed.windows) == 2 and not none.windows
     assert ("certified window", "", "none") in {row[:3] for row in none._rows()}
+    blank = dataclasses.replace(mixed.forecast, ratio=None)
+    rows = [*dataclasses.replace(mixed, forecast=blank)._rows()]
+    assert [row[2] for row in rows if row[0].startswith("perplexity")] == [None]
 
 
 def test_a_long_formula_is_not_shown_beside_its_name():

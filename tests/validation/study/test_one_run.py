@@ -1,5 +1,7 @@
 """What `train` hands to the harness: the run that was asked for, under its name."""
 
+from pathlib import Path
+
 import pytest
 
 import farfield
@@ -42,6 +44,12 @@ def test_a_run_has_the_name_of_its_idea_unless_it_is_given_one(asked):
             assert label in (None, asked[-1][0].name)
     train("own.py:Slope", preset="tiny", store="s", label="mine")
     assert (asked[-1][0].name, asked[-1][0].encoding) == ("mine", "own.py:Slope")
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        spec_of = lambda kind, folder: made.append((kind, folder)) or "own.py:Slope"  # noqa: E731
+        patch.setattr("farfield.validation.study.one_run.spec_of", spec_of)
+        train(int, preset="tiny", store="s")
+    assert made == [(int, Path("s/own"))] and asked[-1][0].encoding == "own.py:Slope"
     whole = settle("tiny", {"encoding": "nope", "steps": 3})
     train(whole, preset="base", store="s")
     assert asked[-1][0] is whole
