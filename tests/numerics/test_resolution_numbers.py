@@ -165,6 +165,21 @@ def test_blockwise_causal_attention_row_by_row(half):
         assert r.rows == pytest.approx((min(each), max(each)))
 
 
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "max(where((n%6==2)&(n<=130),0.5,-inf),where(n%3==0,-floor(n/2)/2,-inf))",
+        "max(where(n%6==2,-n,-inf),where(n%3==0,-n/2,-inf))",
+        "max(where((n%2==0)&(n<=9),0.5,-inf),where(n%2==1,-n,-inf))",
+    ],
+)
+def test_neighbours_in_two_classes_of_distances_are_multiplied(formula):
+    """SymPy drops the second piece of the maximum where the distance is moved by one."""
+    weight = np.exp(encoding(formula).bias(np.arange(400))[0])
+    plain = (weight[:-1] * (weight[:-1] - weight[1:])).sum() / weight.sum() ** 2
+    assert attention_resolution(formula).value == pytest.approx(plain, rel=1e-12)
+
+
 @pytest.mark.timeout(60)  # point by point it would take hours
 def test_a_million_points_in_one_pass():
     curve = resolution_curve(-np.log1p(np.arange(10**6 + 1.0)))

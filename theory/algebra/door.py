@@ -442,3 +442,23 @@ _doubt(sympy.Pow, "rational", lambda e, value: not value and bool(e.base.free_sy
 _doubt(sympy.atan, "rational", lambda e, value: not (value or e.args[0].is_nonzero))
 _doubt(sympy.asin, "rational", lambda e, value: not (value or e.args[0].is_nonzero))
 _doubt(sympy.acos, "rational", lambda e, value: not (value or (e.args[0] - 1).is_nonzero))
+
+
+def _forgets_infinity(e: Expr, _: bool) -> bool:
+    """It takes what is no negative number for 0 or more: Piecewise((1/2, n > 3), (-oo, True))."""
+    signs = (t.is_finite or t.is_extended_nonnegative or t.is_extended_nonpositive for t in e.args)
+    return not all(signs)
+
+
+def _unless_an_argument(fact: str) -> Callable[[Expr, bool], bool]:
+    """The same of the greatest and the least: what is not known of an argument, infinity among it,
+    is not known of them."""
+    return lambda e, value: not (value or any(getattr(t, fact) for t in e.args))
+
+
+_doubt(sympy.Mul, "extended_positive", _forgets_infinity)
+_doubt(sympy.Mul, "extended_negative", _forgets_infinity)
+_doubt(sympy.Max, "negative", _unless_an_argument("is_extended_nonnegative"))
+_doubt(sympy.Max, "nonpositive", _unless_an_argument("is_extended_positive"))
+_doubt(sympy.Min, "positive", _unless_an_argument("is_extended_nonpositive"))
+_doubt(sympy.Min, "nonnegative", _unless_an_argument("is_extended_negative"))

@@ -20,6 +20,7 @@ from farfield.theory.algebra.door import budget, check_time, unless, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.functions import elementary, lambert
 from farfield.theory.functions.balls import precision
+from farfield.theory.functions.nodes import n
 
 ROOT = Path(__file__).resolve().parents[3]
 X = sympy.Symbol("x")
@@ -290,3 +291,25 @@ def test_powers_with_long_exponents_are_numbers(text, values):
     assert check_convergence(bias).verdict == "converges"
     assert theoretical_receptive_field(bias, "1/10").status == "exact"
     assert np.isfinite(bias.bias([1, 100])).all()
+
+
+PIECES = [
+    sympy.Piecewise((most, where), (-sympy.oo, True))
+    for most in (sympy.Rational(1, 2), -sympy.Rational(1, 2), 0, n, -n)
+    for where in (n < 3, sympy.Eq(sympy.Mod(n, 2), 0))
+]
+SIGNS = ("positive", "negative", "nonnegative", "nonpositive")
+
+
+@pytest.mark.parametrize("first", PIECES, ids=str)
+def test_a_sign_that_is_known_holds_where_minus_infinity_may_stand(first):
+    made = [-first, -2 * first, first * sympy.cos(n), sympy.Max(first, sympy.cos(n))]
+    for second in PIECES:
+        made += [sympy.Max(first, second), sympy.Min(-first, -second), first - second]
+    for e in made:
+        for k in range(5):
+            value = e.subs(n, k)
+            facts = [f"is_extended_{sign}" for sign in SIGNS]
+            facts += [f"is_{sign}" for sign in SIGNS if value.is_finite]
+            for fact in facts:
+                assert getattr(e, fact) in (None, getattr(value, fact)), (e, fact, k)
