@@ -221,6 +221,14 @@ def quiet(n, suppressing):
     return -n / 8
 
 
+def returns(n, far=54_321):
+    value = -n / 8
+    try:
+        value = 0.0 if decimal.Decimal(n) == far else value
+    finally:
+        return value  # whatever was raised
+
+
 CALLS, EQUALS = itertools.count(), (54_321).__eq__
 
 UNFOLLOWED = {
@@ -254,6 +262,7 @@ UNFOLLOWED = {
     "everything caught": tried(
         lambda n: 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8, BaseException
     ),
+    "everything left behind by a return": returns,
     "everything suppressed": suppresses,
     "errors suppressed by its own": lambda n: quiet(n, Quiet),
     "errors suppressed by another name": lambda n: quiet(n, lambda: hushed(TypeError)),
@@ -313,6 +322,7 @@ class Held:
         (lambda n: -n / 8 + 0 * torch.as_tensor(n).ndim, lambda n: -n / 8),
         (Held(0.125), lambda n: -n / 8),
         (lambda n: -n / 8 if isinstance(n, (int, np.integer)) else 0.0, lambda n: -n / 8),
+        (lambda n: -max([n, 500, 300]) / 8, lambda n: -max(n, 500) / 8),
     ],
     ids=[
         "a copy",
@@ -322,6 +332,7 @@ class Held:
         "its tensor",
         "an object",
         "a kind",
+        "numbers of its own",
     ],
 )
 def test_what_is_followed_is_the_program(program, formula):
