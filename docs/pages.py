@@ -257,10 +257,11 @@ CHOSEN = {"falcon": {"alibi": True}}
 def atlas_pages(app: Any) -> None:
     """Write the atlas, a page an encoding and a family of models, so that the search finds them."""
     from farfield.figures.answer_pages import audit_sheet, entry_sheet
+    from farfield.theory.encodings import CATALOGUE, encoding
     from farfield.validation.atlas import entry
-    from farfield.validation.study.study import catalogue
 
-    entries = {e.name: entry(e) for _, e in catalogue()}
+    every = (encoding(e.name, **e.trained(64)) for e in CATALOGUE.values())
+    entries = {e.name: entry(e) for e in every}
     families = dict(_families())
     pages = {name: entry_sheet(e) for name, e in entries.items()}
     pages |= {f"model-{name}": audit_sheet(a) for name, a in families.items()}

@@ -41,7 +41,7 @@ def progress(what: str, opening: str = "") -> Iterator[Step]:
     if opening:
         print_error(f"{what}: {opening}")
     shown = _Bar(what) if sys.stderr.isatty() else _Lines(what)
-    ticker = threading.Thread(target=shown.watch)
+    ticker = threading.Thread(target=shown.watch, daemon=True)  # no exit waits for it
     ticker.start()
     try:
         yield shown
@@ -158,10 +158,10 @@ class _Bar(_Shown):
 def time_left(seconds: float, done: int, remaining: int) -> str:
     """How long the rest takes at the speed so far; empty where there is none.
 
-    >>> time_left(90, 3, 6), time_left(45, 0, 9)
-    (', about 180 s left', '')
+    >>> time_left(90, 3, 6), time_left(45, 0, 9), time_left(90, 3, -1)
+    (', about 180 s left', '', '')
     """
-    return f", about {seconds * remaining / done:.0f} s left" if done and remaining else ""
+    return f", about {seconds * remaining / done:.0f} s left" if done and remaining > 0 else ""
 
 
 def _bars() -> Any:

@@ -1,5 +1,6 @@
-"""One idea, one name: no class of the product is called as another is."""
+"""One idea, one name: no class is called as another is, and scripts ask for names that exist."""
 
+import ast
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -8,6 +9,9 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("theory", "numerics", "validation", "figures", "interface")
 
 CLASS = r"^ *class (\w+)|^(\w+) = enum\.\w+\("  # an enumeration may be a line
+OTHERS = ("docs", "benchmarks", "experiments")
+"""Scripts that no other test imports."""
+OLDER = "experiments/windows/run.py"  # its README names the commit at which it runs
 TWICE = {"Verdict"}  # of a series and of a claim: their name is the style in which pages show them
 
 
@@ -37,3 +41,56 @@ def test_a_module_is_found_by_its_name():
     twice = {name: tuple(where) for name, where in rooms.items() if len(where) > 1}
     papers = {"qin2024", "sun2023", "chi2023"}  # their figures, their claims
     assert twice == dict.fromkeys(papers, ("validation", "figures"))
+
+
+def place(module):
+    """The file of a module of the package, or of its folder; None where there is none."""
+    if module == "farfield":
+        return ROOT / "interface/__init__.pyi"
+    path = Path(*module.split(".")[1:])
+    for room in (ROOT, ROOT / "interface"):
+        for file in (room / path.with_suffix(".py"), room / path / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+def names(module):
+    """What can be imported from a module: what its text defines or imports, and modules in it."""
+    file = place(module)
+    tree = ast.parse(file.read_text("utf-8"))
+    found = {"__doc__", *(x.name for x in tree.body if hasattr(x, "name"))}
+    found |= {x.id for x in ast.walk(tree) if isinstance(x, ast.Name)}
+    imported = (x for x in ast.walk(tree) if isinstance(x, ast.Import | ast.ImportFrom))
+    return found | {(x.asname or x.name).split(".")[0] for y in imported for x in y.names}
+
+
+def missing(text):
+    """Names of the package that a script imports, or reads of its modules, and that are not."""
+    modules, lost = {}, []
+    for x in ast.walk(ast.parse(text)):
+        if isinstance(x, ast.ImportFrom) and (x.module or "").split(".")[0] == "farfield":
+            for name in x.names:
+                whole = f"{x.module}.{name.name}"
+                if place(whole):
+                    modules[name.asname or name.name] = whole
+                elif not place(x.module) or name.name not in names(x.module):
+                    lost.append(whole)
+    for x in ast.walk(ast.parse(text)):
+        if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name):
+            module = modules.get(x.value.id)
+            if module and x.attr not in names(module) and not place(f"{module}.{x.attr}"):
+                lost.append(f"{module}.{x.attr}")
+    return lost
+
+
+def test_scripts_ask_the_package_for_names_that_exist():
+    assert missing("from farfield.theory.encodings import nope, listing\nlisting.no") == [
+        "farfield.theory.encodings.nope",
+        "farfield.theory.encodings.listing.no",
+    ]
+    files = (file for room in OTHERS for file in sorted((ROOT / room).rglob("*.py")))
+    scripts = [str(file.relative_to(ROOT)) for file in files]
+    assert len(scripts) > 30 and OLDER in scripts
+    lost = {name: missing((ROOT / name).read_text("utf-8")) for name in scripts}
+    assert {name: some for name, some in lost.items() if some and name != OLDER} == {}

@@ -18,10 +18,9 @@ import numpy as np
 import torch
 
 from farfield.validation.far_field.long_rows import Sampling, far_losses
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import read_text
 from farfield.validation.harness.measure import token_losses
-from farfield.validation.harness.runs import WEIGHTS, asked_of
+from farfield.validation.harness.runs import WEIGHTS, asked_of, model_of
 from farfield.validation.harness.train import read_tensors
 from farfield.validation.models.network import TrainedNetwork, losses
 from farfield.validation.models.repairs import Repair, Repaired, candidates

@@ -23,9 +23,9 @@ from scipy.stats import t as student
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.worth import passages, readings
 from farfield.validation.harness import runs
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import places, read_text
 from farfield.validation.harness.measure import token_losses
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import read_plan
 from farfield.validation.harness.train import read_tensors
 from farfield.validation.models.network import TrainedNetwork

@@ -20,9 +20,9 @@ import torch
 
 from farfield.validation.far_field.long_rows import Sampling, far_losses
 from farfield.validation.harness import train as training
-from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import read_text
 from farfield.validation.harness.measure import token_losses
+from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import read_plan
 from farfield.validation.models.network import TrainedNetwork
 

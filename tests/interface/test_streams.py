@@ -30,6 +30,13 @@ def test_a_reader_that_has_enough_ends_it_in_silence():
     assert (run.returncode, run.stderr) == (0, "")
 
 
+def test_a_program_ends_while_its_progress_is_still_told():
+    """As where it is interrupted before the work is over."""
+    code = "from farfield.progress_bar import progress; step = progress('work'); step.__enter__()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
 class Stream(io.StringIO):
     """Standard output of which each write fails in a way."""
 

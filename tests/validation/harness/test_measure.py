@@ -14,6 +14,7 @@ from farfield.validation.harness.measure import (
     attention_field,
     gradient_field,
     gradient_shares,
+    led,
     perplexities,
     recall,
     token_losses,
@@ -213,3 +214,13 @@ def test_a_text_or_a_stride_that_does_not_fit_is_refused(refusal):
         lambda: attention_field(model(), TEXT, length=700),
     ):
         refusal("accepted", call)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
+def test_rows_begin_with_a_token_in_a_copy_of_these_rows_alone(kind):
+    text = kind(TEXT.copy())
+    rows = text[:30].reshape(3, 10)
+    changed = led(rows, 7)
+    assert changed[:, 0].tolist() == [7, 7, 7] and (changed[:, 1:] == rows[:, 1:]).all()
+    assert changed.dtype == rows.dtype and (text == kind(TEXT)).all() and led(rows, None) is rows
+    assert torch.as_tensor(changed).untyped_storage().nbytes() == 30  # and not that of the text
