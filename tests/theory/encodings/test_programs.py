@@ -226,7 +226,7 @@ def returns(n, far=54_321):
     try:
         value = 0.0 if decimal.Decimal(n) == far else value
     finally:
-        return value  # whatever was raised
+        return value  # noqa: B012  whatever was raised
 
 
 CALLS, EQUALS = itertools.count(), (54_321).__eq__
