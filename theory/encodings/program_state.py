@@ -63,7 +63,8 @@ def state(f: Any) -> list[Any]:
             continue
         found.append(seen.get(id(x), (-1,))[0])
         own = not _is_library(x)
-        if x is contextlib.suppress or (own and isinstance(x, type) and hasattr(x, "__exit__")):
+        hushes = x is contextlib.suppress or x is contextlib.ExitStack
+        if hushes or (own and isinstance(x, type) and hasattr(x, "__exit__")):
             raise NotTraced(f"errors may be suppressed (by {x.__name__})")
         if id(x) in seen or not own:
             continue
@@ -135,7 +136,7 @@ def unfollowed(code: types.CodeType) -> str:
     steps = [s for one in _codes(code) for s in dis.get_instructions(one)]
     pairs = [(a.opname, a.argval, b.opname) for a, b in itertools.pairwise(steps)]
     caught = (_caught(steps[:k]) for k, s in enumerate(steps) if s.opname in _MATCHES)
-    if "suppress" in names or not all(classes <= _CATCHABLE for classes in caught):
+    if names & {"suppress", "ExitStack"} or not all(classes <= _CATCHABLE for classes in caught):
         return "errors of all kinds are caught"
     ends = (next(s.opname for s in steps[k:] if s.opname in _HANDLED) for k in _handlers(steps))
     if "POP_EXCEPT" in ends or any(a + b == "PUSH_EXC_INFOPOP_TOP" for a, _, b in pairs):

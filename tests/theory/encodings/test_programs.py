@@ -229,6 +229,14 @@ def returns(n, far=54_321):
         return value  # noqa: B012  whatever was raised
 
 
+def stacked(n):
+    value = -n / 8
+    with contextlib.ExitStack() as stack:
+        stack.push(lambda *error: True)
+        value = 0.0 if decimal.Decimal(n) == 54_321 else value
+    return value
+
+
 CALLS, EQUALS = itertools.count(), (54_321).__eq__
 
 UNFOLLOWED = {
@@ -263,6 +271,7 @@ UNFOLLOWED = {
         lambda n: 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8, BaseException
     ),
     "everything left behind by a return": returns,
+    "everything left to a stack": stacked,
     "everything suppressed": suppresses,
     "errors suppressed by its own": lambda n: quiet(n, Quiet),
     "errors suppressed by another name": lambda n: quiet(n, lambda: hushed(TypeError)),
