@@ -60,7 +60,7 @@ from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.nodes import n
-from farfield.theory.values import compile_ball
+from farfield.theory.values import compile_ball, tabulate
 
 BITS = 128  # of balls of limits and short rows
 FIRST_TERMS = 4_096  # of a sum over neighbours, one by one
@@ -293,7 +293,7 @@ class _Row:
 def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
-    if bias_row(bias, 1)[0] == -np.inf:
+    if tabulate(bias, np.arange(1))[0] == -np.inf:
         raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
     row = _Row(partial(bias_row, bias), partial(_terms, bias), bias)
     if mask.bca is not None:

@@ -83,6 +83,10 @@ REFUSED = [  # a question, the option that is changed, and what is said
     *((reach, {"share": x}, "out of range") for x in (0, "1")),
     (reach, {"share": math.nan}, "share"),
     (reach, {"length": 0}, "whole number from 1"),
+    *(
+        (attention_resolution, {"f": f, "length": 8}, "logarithm of a number that is not positive")
+        for f in ("-log(n)", "-n + log(n - 2)")
+    ),
     (attention_resolution, {"f": [1.0]}, r"s_\(N\+1\) must exist"),
     (attention_resolution, {"f": [1.0, math.nan]}, "score s_1 is nan"),
     (attention_resolution, {"f": np.ones((2, 2))}, r"shape \(2, 2\)"),

@@ -29,6 +29,8 @@ HELD = 20_000
 _METHODS = {name for name, x in vars(int).items() if isinstance(x, types.WrapperDescriptorType)}
 _IDENTITIES = {"is_", "is_not", "getsizeof", "__sizeof__"}
 _MATCHES = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
+_HANDLED = {*_MATCHES, "WITH_EXCEPT_START", "RERAISE", "POP_EXCEPT"}
+"""What a handler of errors does first: the last of these where it ends them, whatever they are."""
 _CATCHABLE = {  # errors that a symbol does not raise where a number raises none
     name
     for name, x in vars(builtins).items()
@@ -61,7 +63,8 @@ def state(f: Any) -> list[Any]:
             continue
         found.append(seen.get(id(x), (-1,))[0])
         own = not _is_library(x)
-        if x is contextlib.suppress or (own and isinstance(x, type) and hasattr(x, "__exit__")):
+        hushes = x is contextlib.suppress or x is contextlib.ExitStack
+        if hushes or (own and isinstance(x, type) and hasattr(x, "__exit__")):
             raise NotTraced(f"errors may be suppressed (by {x.__name__})")
         if id(x) in seen or not own:
             continue
@@ -133,14 +136,20 @@ def unfollowed(code: types.CodeType) -> str:
     steps = [s for one in _codes(code) for s in dis.get_instructions(one)]
     pairs = [(a.opname, a.argval, b.opname) for a, b in itertools.pairwise(steps)]
     caught = (_caught(steps[:k]) for k, s in enumerate(steps) if s.opname in _MATCHES)
-    if "suppress" in names or not all(classes <= _CATCHABLE for classes in caught):
+    if names & {"suppress", "ExitStack"} or not all(classes <= _CATCHABLE for classes in caught):
         return "errors of all kinds are caught"
-    if any(a + b == "PUSH_EXC_INFOPOP_TOP" for a, _, b in pairs):
+    ends = (next(s.opname for s in steps[k:] if s.opname in _HANDLED) for k in _handlers(steps))
+    if "POP_EXCEPT" in ends or any(a + b == "PUSH_EXC_INFOPOP_TOP" for a, _, b in pairs):
         return "errors of all kinds are caught"
     if words & _METHODS:
         return "a method of numbers"
     alone = any(b == "IS_OP" and (a, of) != ("LOAD_CONST", None) for a, of, b in pairs)
     return "the identity of a value" if alone or words & _IDENTITIES else ""
+
+
+def _handlers(steps: list[dis.Instruction]) -> list[int]:
+    """Where handlers of errors begin."""
+    return [k for k, step in enumerate(steps) if step.opname == "PUSH_EXC_INFO"]
 
 
 def _caught(steps: list[dis.Instruction]) -> set[str]:

@@ -159,10 +159,12 @@ def import_of(f: Any) -> None:
             continue
         seen.add(one)
         for code in (one.__code__, *(c for c in one.__code__.co_consts if hasattr(c, "co_names"))):
-            for step in dis.get_instructions(code):
-                if step.opname == "IMPORT_NAME" and step.argval:
-                    with contextlib.suppress(Exception):  # the call itself will say it
-                        importlib.import_module(step.argval)
+            steps = [s for s in dis.get_instructions(code) if s.opname != "EXTENDED_ARG"]
+            for level, step in zip(steps, steps[2:], strict=False):
+                if step.opname == "IMPORT_NAME":  # of a name, from as many packages above
+                    name, home = "." * level.argval + step.argval, one.__globals__
+                    with contextlib.suppress(Exception, SystemExit):  # the call itself will say it
+                        importlib.import_module(name, home.get("__package__"))
         waiting += [one.__globals__.get(name) for name in one.__code__.co_names]
 
 

@@ -229,6 +229,8 @@ def _exact(value: Any, kind: str, path: Path) -> Expr:
 
 def compared(symbol: str, a: Any, b: Any) -> bool:
     """Whether a relation holds on the path, which keeps the distances with this answer."""
+    if not any(isinstance(x, Symbolic) for x in (a, b)):
+        return bool(BY_SYMBOL[symbol].holds(a, b))
     path = a.path if isinstance(a, Symbolic) else b.path
     left, right = lifted(a, path), lifted(b, path)
     if not any(isinstance(x.slot, Slot) for x in (left, right)):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from farfield.theory.encodings.python_files import load
+from farfield.theory.encodings.python_files import import_of, load
 
 DATACLASS = """
 from __future__ import annotations
@@ -65,6 +65,26 @@ def test_relative_imports_are_of_the_files_package(tmp_path, marked):
         for folder in ("outer", "outer/inner"):
             (tmp_path / folder / "__init__.py").write_text("")
     assert load(tmp_path / "outer" / "inner" / "mod.py").bias(3) == -1
+
+
+def test_what_a_function_imports_is_its_own_and_may_end_nothing(tmp_path, monkeypatch):
+    """A module of the same name at the top is another one; one that exits is the call's matter."""
+    for name, text in {
+        "inner/__init__.py": "",
+        "inner/near.py": "X = 2\n",
+        "near.py": "raise SystemExit('another module was run')\n",
+        "leaves.py": "import sys\nsys.exit('it ended')\n",
+        "inner/mine.py": "def bias(n):\n    from .near import X\n    return -X * n\n"
+        "def other(n):\n    if n < 0:\n        import leaves\n    return -n\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    mine = load(tmp_path / "inner" / "mine.py")
+    monkeypatch.delitem(sys.modules, "inner.near", raising=False)
+    import_of(mine.bias)
+    import_of(mine.other)
+    assert sys.modules["inner.near"].X == 2 and "near" not in sys.modules
 
 
 def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp_path):

@@ -221,6 +221,22 @@ def quiet(n, suppressing):
     return -n / 8
 
 
+def returns(n, far=54_321):
+    value = -n / 8
+    try:
+        value = 0.0 if decimal.Decimal(n) == far else value
+    finally:
+        return value  # noqa: B012  whatever was raised
+
+
+def stacked(n):
+    value = -n / 8
+    with contextlib.ExitStack() as stack:
+        stack.push(lambda *error: True)
+        value = 0.0 if decimal.Decimal(n) == 54_321 else value
+    return value
+
+
 CALLS, EQUALS = itertools.count(), (54_321).__eq__
 
 UNFOLLOWED = {
@@ -254,6 +270,8 @@ UNFOLLOWED = {
     "everything caught": tried(
         lambda n: 0.0 if math.gcd(n, 1000) == 1000 and n > 1000 else -n / 8, BaseException
     ),
+    "everything left behind by a return": returns,
+    "everything left to a stack": stacked,
     "everything suppressed": suppresses,
     "errors suppressed by its own": lambda n: quiet(n, Quiet),
     "errors suppressed by another name": lambda n: quiet(n, lambda: hushed(TypeError)),
@@ -313,6 +331,7 @@ class Held:
         (lambda n: -n / 8 + 0 * torch.as_tensor(n).ndim, lambda n: -n / 8),
         (Held(0.125), lambda n: -n / 8),
         (lambda n: -n / 8 if isinstance(n, (int, np.integer)) else 0.0, lambda n: -n / 8),
+        (lambda n: -max([n, 500, 300]) / 8, lambda n: -max(n, 500) / 8),
     ],
     ids=[
         "a copy",
@@ -322,6 +341,7 @@ class Held:
         "its tensor",
         "an object",
         "a kind",
+        "numbers of its own",
     ],
 )
 def test_what_is_followed_is_the_program(program, formula):
