@@ -356,7 +356,7 @@ def test_answers_about_many_random_formulas_agree(first):
 @pytest.mark.parametrize("first", range(5_000, 6_000, 50))
 def test_answers_about_many_formulas_of_formulas_agree(first):
     share, _ = held(range(first, first + 50), 2, ALL)
-    assert share <= UNKNOWN
+    assert share <= 2 * UNKNOWN  # one formula of 50 is a share of 2 % alone
 
 
 if __name__ == "__main__":
