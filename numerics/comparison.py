@@ -292,7 +292,7 @@ def _few(parts: list[str]) -> str:
 
 
 def compare_tails(
-    a: object,
+    a: object = None,
     b: object = None,
     /,
     *more: object,
@@ -328,6 +328,8 @@ def compare_tails(
     >>> compare_tails(["-n", "-2*log(1+n)", "rope"]).left_out[0][0]
     'rope'
     """
+    if a is None:  # by their names, which may be those of parameters too
+        a, b = parameters.pop("a", None), parameters.pop("b", None)
     for name, value in parameters.items():
         raise InputError(
             f"{name}={value!r} is of no bias alone; accepted: values_a={{{name!r}: {value!r}}}, "

@@ -50,6 +50,7 @@ def state(f: Any) -> list[Any]:
 
     >>> calls = []
     >>> count = lambda n: calls.append(n) or -n
+    >>> count.__module__ = "mine"  # as of a file of one's own
     >>> before, _ = state(count), count(3)
     >>> state(count) == before
     False
