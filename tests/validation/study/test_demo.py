@@ -71,7 +71,8 @@ def test_the_verb_shows_each_model_once_as_it_is_trained(steps, run, tmp_path, m
     last = studies[-1]
     lines = [predicted(e) for e in last.entries]
     lines.append(f"page, written again after each model: {tmp_path}/a.html")
-    for name, *cells, measured in (COLUMNS, *map(row, last.trained)):
+    ready = {e.prediction.name: e for study in studies for e in study.trained}  # in this order
+    for name, *cells, measured in (COLUMNS, *map(row, ready.values())):
         padded = zip(cells, (9, 7, 7, 8), strict=True)
         columns = "".join(f"{cell:<{width}}  " for cell, width in padded)
         lines.append(f"{name:<11}  {columns}{measured}".rstrip())
