@@ -328,8 +328,8 @@ def compare_tails(
     >>> compare_tails(["-n", "-2*log(1+n)", "rope"]).left_out[0][0]
     'rope'
     """
-    if a is None:  # by their names, which may be those of parameters too
-        a, b = parameters.pop("a", None), parameters.pop("b", None)
+    # The names of the two may be those of parameters too.
+    a, b = (parameters.pop(k, None) if f is None else f for k, f in (("a", a), ("b", b)))
     for name, value in parameters.items():
         raise InputError(
             f"{name}={value!r} is of no bias alone; accepted: values_a={{{name!r}: {value!r}}}, "

@@ -133,3 +133,4 @@ def test_a_parameter_of_one_of_two_biases_is_refused_in_a_line(refusal, name):
 
 def test_two_biases_may_be_given_by_name():
     assert compare_tails(a="-n", b="-n/2").lighter == "a"
+    assert compare_tails("-n", b="-n/2").lighter == "a"
