@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.encodings.branches import NotTraced
+from farfield.theory.encodings.python_files import codes
 from farfield.theory.encodings.traced_values import READERS
 
 HELD = 20_000
@@ -134,7 +135,7 @@ def unfollowed(code: types.CodeType) -> str:
     """
     names = used(code)
     words = names | {c for c in code.co_consts if isinstance(c, str)}
-    steps = [s for one in _codes(code) for s in dis.get_instructions(one)]
+    steps = [s for one in codes(code) for s in dis.get_instructions(one)]
     pairs = [(a.opname, a.argval, b.opname) for a, b in itertools.pairwise(steps)]
     caught = (_caught(steps[:k]) for k, s in enumerate(steps) if s.opname in _MATCHES)
     if names & {"suppress", "ExitStack"} or not all(classes <= _CATCHABLE for classes in caught):
@@ -162,11 +163,4 @@ def _caught(steps: list[dis.Instruction]) -> set[str]:
 
 def used(code: types.CodeType) -> set[str]:
     """The names that a function may read, those of the functions inside it too."""
-    return {name for one in _codes(code) for name in one.co_names}
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from _codes(inner)
+    return {name for one in codes(code) for name in one.co_names}

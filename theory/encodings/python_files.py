@@ -19,7 +19,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import FunctionType, MethodType, ModuleType, TracebackType
+from types import CodeType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 from farfield.theory.answers.errors import InputError
@@ -158,14 +158,26 @@ def import_of(f: Any) -> None:
         if not isinstance(one, FunctionType) or one in seen or len(seen) > MOST_FUNCTIONS:
             continue
         seen.add(one)
-        for code in (one.__code__, *(c for c in one.__code__.co_consts if hasattr(c, "co_names"))):
+        for code in codes(one.__code__):
             steps = [s for s in dis.get_instructions(code) if s.opname != "EXTENDED_ARG"]
             for level, step in zip(steps, steps[2:], strict=False):
                 if step.opname == "IMPORT_NAME":  # of a name, from as many packages above
                     name, home = "." * level.argval + step.argval, one.__globals__
                     with contextlib.suppress(Exception, SystemExit):  # the call itself will say it
                         importlib.import_module(name, home.get("__package__"))
-        waiting += [one.__globals__.get(name) for name in one.__code__.co_names]
+            waiting += [one.__globals__.get(name) for name in code.co_names]
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of the functions inside it, however deep.
+
+    >>> [one.co_name for one in codes((lambda n: [lambda k: k + n]).__code__)]
+    ['<lambda>', '<lambda>']
+    """
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from codes(inner)
 
 
 def raised(error: BaseException, file: str | Path) -> str:

@@ -72,10 +72,13 @@ def test_what_a_function_imports_is_its_own_and_may_end_nothing(tmp_path, monkey
     for name, text in {
         "inner/__init__.py": "",
         "inner/near.py": "X = 2\n",
+        "inner/deep.py": "X = 3\n",
         "near.py": "raise SystemExit('another module was run')\n",
         "leaves.py": "import sys\nsys.exit('it ended')\n",
         "inner/mine.py": "def bias(n):\n    from .near import X\n    return -X * n\n"
-        "def other(n):\n    if n < 0:\n        import leaves\n    return -n\n",
+        "def other(n):\n    if n < 0:\n        import leaves\n    return -n\n"
+        "def third(n):\n    def one():\n        def two():\n            from .deep import X\n"
+        "            return X\n        return two()\n    return one() * n\n",
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -84,6 +87,8 @@ def test_what_a_function_imports_is_its_own_and_may_end_nothing(tmp_path, monkey
     monkeypatch.delitem(sys.modules, "inner.near", raising=False)
     import_of(mine.bias)
     import_of(mine.other)
+    import_of(mine.third)
+    assert sys.modules["inner.deep"].X == 3, "in a function inside a function"
     assert sys.modules["inner.near"].X == 2 and "near" not in sys.modules
 
 
