@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import coverage
 from bugs import ROOT, drawn
 from side_by_side import Row, program
 
@@ -85,8 +86,6 @@ class Lines:
     """A plugin of pytest: the tests that run each line of a room, "" for what the import runs."""
 
     def __init__(self, room: Path) -> None:
-        import coverage
-
         self.files = [room] if room.suffix else [*room.rglob("*.py")]
         self.coverage = coverage.Coverage(data_file=None, include=[*map(str, self.files)])
         self.coverage.start()
@@ -117,10 +116,10 @@ def _run(folder: Path, tests: list[str], limit_s: int, room: str) -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     lines = [Lines(folder / room)] if room else []
-    command = ["-x", "-q", "-p", "no:cacheprovider", "--doctest-modules", *tests]
-    code = pytest.main(command, plugins=lines)
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--doctest-modules"]
+    code = pytest.main([*options, *tests], plugins=lines)
     if code == pytest.ExitCode.USAGE_ERROR:  # the file cannot be read, or its test has another name
-        code = pytest.main([*command[:5], *{test.partition("::")[0] for test in tests}])
+        code = pytest.main([*options, *{test.partition("::")[0] for test in tests}])
     for each in lines:
         each.save(folder / "lines")
     os._exit(code)
@@ -192,7 +191,8 @@ def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> It
             bug = source[: mutant.start] + mutant.now.encode() + source[mutant.end :]
             for whole, test in itertools.product((False, True), nearest):
                 tests = [] if by or left <= 0 else ran(test).of(path, mutant.lines)
-                tests = [test] if tests and (whole or "" in tests) else tests
+                if whole or "" in tests:  # what the import runs concerns the whole file at once
+                    tests = [test] if tests and whole != ("" in tests) else []
                 if tests:
                     path.write_bytes(bug)
                     failed, seconds = fails(folder, tests, math.ceil(left))
