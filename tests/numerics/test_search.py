@@ -8,6 +8,7 @@ import pytest
 from flint import arb, ctx, fmpq
 from sympy import Rational
 
+from farfield import theoretical_receptive_field
 from farfield.numerics.field_search import TailComparison, searched
 from farfield.numerics.search import Bracket, Enclosure, Exact, decide, doubled, least, narrowed
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -128,9 +129,29 @@ def test_a_magnitude_that_is_cut_off_holds_the_answer(known, why):
     answer, reason = searched(TailComparison(sums), Rational(1, 10**20), every_digit=False)
     low, high = answer.logs()
     assert low <= 20 * math.log(10) <= high
+    if isinstance(answer, Bracket):
+        assert answer.low == 1 + max(j for j in sums.seen if j < 10**20)
     if isinstance(answer, Enclosure):
         assert known >= 8 and high - low < (1e-8 if sums.asked < known else 20)
     late = isinstance(why, OutOfTime) and sums.asked > known
     began = low > 18 * math.log(10) - 1e-9
     code = "budget" if late else "too_large" if began else "no_enclosure"
     assert reason.code == code
+
+
+@pytest.mark.parametrize("known", range(8, 40, 4))
+def test_a_magnitude_without_an_upper_end_is_a_lower_bound(known):
+    """TRF(1/100) of 1/(1 + bits of j) is 2^99, and no guess from the density is near it."""
+    sums = Tails(known, OutOfTime(), slow=True)
+    sums.max_bits = 200
+    answer, reason = searched(TailComparison(sums), Rational(1, 100), every_digit=False)
+    assert answer.logs()[0] <= 99 * math.log(2) <= answer.logs()[1]
+    if isinstance(answer, Bracket):
+        assert answer.low == 1 + max(j for j in sums.seen if j < 2**99)
+        assert answer.high in (None, *sums.seen) and reason.code in ("budget", "too_large")
+
+
+def test_a_field_whose_logarithm_is_beyond_floats_is_a_lower_bound():
+    """`T_j / B` is about `log(j)^-0.01`: TRF(1/1000) is about e^(10^300), and 2^1100 is proved."""
+    field = theoretical_receptive_field("-log(1+n)-1.01*log(1+log(1+n))", "1/1000")
+    assert field.answer == Bracket(2**1_100 + 1, None)
