@@ -3,18 +3,17 @@
     python benchmarks/mutants.py validation/harness --count 100 --seed 1
 
 `bugs.py` says what a bug is. A room is a folder or a file. Each test file runs once without a bug,
-under coverage.py. For a bug the tests that run its line are run: first the module's examples, then
-those of the test files that name what it defines, then those of the room. If none fails, the same
-files run whole, for a value may be kept from one test to the next. Each bug is printed with its
-place and the test file that finds it. mutmut and cosmic-ray do not serve here: both take the
-module's name from its path, or mutate files in place, and neither leaves arguments out.
+under coverage.py. For a bug the tests that run its line are run, in one process: first the module's
+examples, then those of the test files that name what it defines, then those of the room. If none
+fails, the same files run whole, for a value may be kept from one test to the next. Each bug is
+printed with its place and the test that finds it. mutmut and cosmic-ray do not serve here: both
+take the module's name from its path, or mutate files in place, and neither leaves arguments out.
 """
 
 from __future__ import annotations
 
 import collections
 import functools
-import itertools
 import math
 import multiprocessing
 import os
@@ -31,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import coverage
+import pytest
 from bugs import ROOT, drawn
 from side_by_side import Row, program
 
@@ -83,28 +83,43 @@ def tests_of(file: str, room: str) -> list[str]:
 
 
 class Lines:
-    """A plugin of pytest: the tests that run each line of a room, "" for what the import runs."""
+    """A plugin of pytest: the tests that run each line of a room, "" for what the import runs, and
+    the seconds of processor time of each test."""
 
     def __init__(self, room: Path) -> None:
         self.files = [room] if room.suffix else [*room.rglob("*.py")]
+        self.seconds: dict[str, float] = {}
         self.coverage = coverage.Coverage(data_file=None, include=[*map(str, self.files)])
         self.coverage.start()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.coverage.switch_context(nodeid)
+        self.seconds[nodeid] = -time.process_time()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.seconds[nodeid] += time.process_time()
 
     def save(self, path: Path) -> None:
         self.coverage.stop()
         data = self.coverage.get_data()
         found = {str(file): data.contexts_by_lineno(str(file)) for file in self.files}
-        path.write_bytes(pickle.dumps(found))
+        path.write_bytes(pickle.dumps((self.seconds, found)))
+
+
+class First:
+    """A plugin of pytest: writes down the test that fails."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.path.write_text(report.nodeid)
 
 
 def _run(folder: Path, tests: list[str], limit_s: int, room: str) -> None:
     """Tests in the copy, in a process of its own, whose exit code is that of pytest; with a room,
     what they run of it."""
-    import pytest
-
     spent, sys.dont_write_bytecode = math.ceil(time.process_time()), True
     resource.setrlimit(resource.RLIMIT_CPU, (spent + limit_s, spent + limit_s))
     for name in [name for name in sys.modules if name.partition(".")[0] == "farfield"]:
@@ -116,10 +131,12 @@ def _run(folder: Path, tests: list[str], limit_s: int, room: str) -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     lines = [Lines(folder / room)] if room else []
+    plugins = [*lines, First(folder / "failed")]
     options = ["-x", "-q", "-p", "no:cacheprovider", "--doctest-modules"]
-    code = pytest.main([*options, *tests], plugins=lines)
+    code = pytest.main([*options, *tests], plugins=plugins)
     if code == pytest.ExitCode.USAGE_ERROR:  # the file cannot be read, or its test has another name
-        code = pytest.main([*options, *{test.partition("::")[0] for test in tests}])
+        files = {test.partition("::")[0] for test in tests}
+        code = pytest.main([*options, *files], plugins=plugins)
     for each in lines:
         each.save(folder / "lines")
     os._exit(code)
@@ -145,9 +162,10 @@ def fails(
 
 @dataclass(frozen=True)
 class Clean:
-    """A test file that has run without a bug: its seconds, and the tests that run each line."""
+    """A test file that has run without a bug: the seconds of the file and of each of its tests, and
+    the tests that run each line."""
 
-    seconds: float
+    seconds: dict[str, float]
     tests: dict[str, dict[int, list[str]]]
 
     def of(self, file: Path, lines: range) -> list[str]:
@@ -158,11 +176,12 @@ class Clean:
 
 def clean(folder: Path, test: str, room: str, limit_s: int) -> Clean:
     """A test file without a bug; one that fails, or does not end, runs no line."""
-    failed, seconds = fails(folder, [test], 4 * limit_s, room)
+    failed, _ = fails(folder, [test], 4 * limit_s, room)
     if failed is not False:
         print(f"{test} fails without a bug, and is left out", file=sys.stderr)
-        return Clean(seconds, {})
-    return Clean(seconds, pickle.loads((folder / "lines").read_bytes()))
+        return Clean({}, {})
+    seconds, lines = pickle.loads((folder / "lines").read_bytes())
+    return Clean(seconds | {test: sum(seconds.values())}, lines)
 
 
 def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> Iterator[Row]:
@@ -186,20 +205,26 @@ def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> It
         bugs = drawn(room, count, seed)
         for mutant in bugs:
             by, left = "", float(limit_s)
-            path, nearest = folder / mutant.file, tests_of(mutant.file, room)
+            path = folder / mutant.file
             source = path.read_bytes()
             bug = source[: mutant.start] + mutant.now.encode() + source[mutant.end :]
-            for whole, test in itertools.product((False, True), nearest):
-                tests = [] if by or left <= 0 else ran(test).of(path, mutant.lines)
-                if whole or "" in tests:  # what the import runs concerns the whole file at once
-                    tests = [test] if tests and whole != ("" in tests) else []
-                if tests:
-                    path.write_bytes(bug)
-                    failed, seconds = fails(folder, tests, math.ceil(left))
-                    path.write_bytes(source)
-                    left -= seconds
-                    over = failed is None and 3 * ran(test).seconds < seconds
-                    by = test if failed or over else ""
+            clean_runs = {test: ran(test) for test in tests_of(mutant.file, room)}
+            reached = {test: each.of(path, mutant.lines) for test, each in clean_runs.items()}
+            files = [test for test, tests in reached.items() if tests]
+            # what the import runs concerns the whole file
+            near = [t for f in files for t in ([f] if "" in reached[f] else reached[f])]
+            usual = collections.ChainMap(*(clean_runs[f].seconds for f in files))
+            for tests in [near] if near == files else [near, files]:
+                if by or left <= 0 or not files:
+                    break
+                (folder / "failed").write_text("an import")
+                path.write_bytes(bug)
+                failed, seconds = fails(folder, tests, math.ceil(left))
+                path.write_bytes(source)
+                left -= seconds
+                by = (folder / "failed").read_text() if failed else ""
+                if failed is None and 3 * sum(usual[test] for test in tests) < seconds:
+                    by = "no end"
             killed += bool(by)
             place = f"{mutant.file}:{mutant.lines[0]}: {mutant.was}  ->  {mutant.now}"
             yield {"found by": by or "nothing", "bug": place}
