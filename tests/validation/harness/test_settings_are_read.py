@@ -97,6 +97,7 @@ def test_a_setting_of_a_run_changes_its_weights_and_its_key_or_neither(name, pla
     if name == "text":  # what is read decides the key, not its path
         other = job_of(changed.but(measure=Measure(**MEASURE)))
         assert other.data.sha256 != TEXT.sha256 and other.data.source != TEXT.source
+        assert base.key(data="x") != base.key() == changed.key()
         return
     assert (base.key() == changed.key()) == (name in NAMES)
     after = weights(changed)
