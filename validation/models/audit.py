@@ -497,7 +497,7 @@ def _widest(outline: ModelOutline) -> dict[str, Any]:
     if at := next((k for k, width in bare.items() if width is None), None):
         reason = Reason(Code.BOUNDED_LOGITS, f"layer {at} sees all keys")
         return {"sliding_window": math.inf, "status": Status.INFINITE, "reason": reason}
-    return {"sliding_window": max(bare.values(), default=0), "status": Status.EXACT}
+    return {"sliding_window": max(filter(None, bare.values()), default=0), "status": Status.EXACT}
 
 
 def _scope(outline: ModelOutline, attending: Sequence[LayerOutline]) -> str:

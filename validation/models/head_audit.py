@@ -78,8 +78,13 @@ def heads_of(
             verdict, *fields = (a.heads[(h - 1) % len(a.heads)] if a.heads else a for a in theory)
             window = certified_window(bias, error, logit, value)
             if layer.width is not None and not (window.width or math.inf) <= layer.width:
-                known = {"status": Status.EXACT, "label": Label.THEOREM, "reason": None}
-                window = replace(window, width=layer.width, **known)
+                window = replace(
+                    window,
+                    width=layer.width,
+                    status=Status.EXACT,
+                    label=Label.THEOREM,
+                    reason=None,
+                )
             windows.append(window)
             heads.append(
                 Head(
