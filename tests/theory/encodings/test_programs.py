@@ -372,19 +372,6 @@ def test_a_mask_of_the_batch_is_no_formula(heads):
         traced(eval(f"lambda b, h, q, k: {heads}"), "bhqk")
 
 
-def test_a_memory_of_the_program_is_left_as_it_is():
-    known = {}
-
-    def remembered(n):
-        if n not in known:
-            known[n] = -n / 8
-        return known[n]
-
-    with pytest.raises(Untraced, match="stored"):
-        traced(remembered, "n")
-    assert not known
-
-
 def test_a_program_that_reaches_too_many_objects_is_not_followed():
     held = [[k] for k in range(30_000)]
     with pytest.raises(Untraced, match="it reaches more than 20,000 objects"):
