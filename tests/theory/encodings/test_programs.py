@@ -360,3 +360,11 @@ def test_a_memory_of_the_program_is_left_as_it_is():
     with pytest.raises(Untraced, match="stored"):
         traced(remembered, "n")
     assert not known
+
+
+def test_a_program_that_reaches_too_many_objects_is_not_followed():
+    held = [[k] for k in range(30_000)]
+    with pytest.raises(Untraced, match="it reaches more than 20,000 objects"):
+        traced(lambda n: -n * held[5][0], "n")
+    del held[9:]
+    assert str(traced(lambda n: -n * held[5][0], "n")) == "-5*n"
