@@ -295,7 +295,7 @@ def test_what_is_known_within_wide_bounds_is_a_bar_and_what_is_not_known_is_told
     found = ParameterMap("f", ("a",), "everywhere", Rational(1, 10), places, (), Figure())
     said = str(found)
     assert "f over a: it converges everywhere; TRF(10 %) at 5 points." in said
-    assert "1 points have an enclosure alone." in said and "2 points are not known." in said
+    assert "1 point has an enclosure alone." in said and "2 points are not known." in said
     assert "enclosure" not in str(replace(found, data=(NEAR,))) + str(replace(found, data=(NEVER,)))
     assert "not known" not in str(replace(found, data=(NEAR, WIDE)))
     told = found.fields()
