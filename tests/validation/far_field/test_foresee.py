@@ -13,7 +13,7 @@ import farfield
 from farfield.validation.far_field.blame import excesses
 from farfield.validation.far_field.foresee import ORDER, ratio_of
 from farfield.validation.far_field.long_rows import Sampling
-from farfield.validation.far_field.model_on_text import Settings, reach_of, subject_of
+from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.models.repairs import Repair, Repaired
 
 FEW = Settings(groups=2, rows=6, last=4)
@@ -98,33 +98,17 @@ def test_a_local_model_loses_nothing_by_its_far_keys(trained):
 @pytest.mark.parametrize(
     "given, why",
     {
-        ("-n/8", 8, None): "to = 8 with rows of 16 tokens; accepted is twice as much or more",
-        ("-n/8", 64, 8): "rows of 8 tokens; accepted are rows of 16 or more",
-        ("learned", 64, None): "has vectors for 16 positions, 64 are asked for",
+        ("-n/8", 8, None, None): "to = 8 with rows of 16 tokens; accepted is twice as much or more",
+        ("-n/8", 64, 8, None): "rows of 8 tokens; accepted are rows of 16 or more",
+        ("-n/8", 64, None, 90): "6 rows of 16 take 97; accepted: a longer text",
+        ("learned", 64, None, None): "has vectors for 16 positions, 64 are asked for",
     }.items(),
     ids=lambda x: str(x)[:20],
 )
 def test_bad_input_is_one_line(refusal, trained, given, why):
-    encoding, to, length = given
-    refusal(why, farfield.foresee, trained(encoding), to=to, length=length, settings=FEW)
-
-
-def test_a_text_that_is_too_short_is_refused(refusal, trained, tmp_path):
-    short = tmp_path / "short.txt"
-    short.write_text("a few words\n" * 20)
-    refusal(
-        "6 rows of 16 take 97; accepted: a longer text",
-        farfield.foresee,
-        trained("-n/8"),
-        short,
-        to=64,
-        settings=FEW,
-    )
-
-
-def test_a_limit_of_positions_is_asked_before_anything_runs(refusal, trained):
-    subject = subject_of(trained("learned"), None, None, FEW)
-    refusal("accepted: to that length", reach_of, subject, 32)
+    encoding, to, length, tokens = given
+    text = None if tokens is None else np.zeros(tokens, int)
+    refusal(why, farfield.foresee, trained(encoding), text, to=to, length=length, settings=FEW)
 
 
 def test_the_far_field_has_the_probe_beside_it():

@@ -76,8 +76,7 @@ def test_few_keys_leave_few_changes(trained, tmp_path):
     found = farfield.mend(trained("-n/8"), to=64, keys=16, settings=FEW, folder=tmp_path)
     assert all(row.keys <= 16 for row in found.rows if row.repair != "none")
     assert found.best != "none" and found.window <= 16
-    kept = farfield.check_convergence(found.encoding[0])
-    assert kept.verdict == "converges"
+    assert farfield.check_convergence(found.encoding[0]).verdict == "converges"
 
 
 def test_what_is_written_is_not_asked_again(tmp_path):
@@ -145,8 +144,7 @@ def test_the_plan_reads_what_is_cheaper(refusal, rotary, words, tmp_path, monkey
     assert near.way == "real rows" and near.seconds[0] < near.seconds[1]
     far = farfield.mend(rotary, words, to=TO, measure=False, **how)
     assert far.way == "far field" and far.label == Label.FORECAST
-    short = farfield.mend(rotary, words[:240], to=TO, **how)
-    assert short.way == "far field"
+    assert farfield.mend(rotary, words[:240], to=TO, **how).way == "far field"
     refusal(
         r"has 240 tokens, a real row takes 257; accepted: a longer",
         farfield.mend,
