@@ -19,7 +19,7 @@ from fontTools.ttLib import TTFont
 from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
 from farfield.figures.document import Section, Sheet, folded, page, piece
 from farfield.figures.priors import against_critical
-from farfield.figures.style import INK, house, new_figure, svg
+from farfield.figures.style import INK, house, new_figure, picture_file, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -102,6 +102,7 @@ def test_a_study_without_runs_shows_no_measurement():
 
 def test_what_has_no_number_is_said_where_it_is_told():
     shown = page_of(study(["type1", "rope", "learned"]))
+    assert "<title>Study of Type 1, RoPE, Learned</title>" in shown
     told = "Receptive field and leak are defined for additive biases only."
     assert shown.count(told) == 2
     assert shown.index("RoPE</h2>") < shown.index(told) < shown.index("Learned</h2>")
@@ -231,6 +232,8 @@ def test_figures_are_deterministic_and_prefixed():
             figure, axes = new_figure(3.6)
             axes.plot([1, 2, 3], label="a", marker="o")
             axes.legend()
+        root = ElementTree.fromstring(picture_file(figure, name))
+        assert [part.tag.rpartition("}")[2] for part in root][:2] == ["style", "rect"]
         return svg(figure, name)
 
     def own(drawn):
