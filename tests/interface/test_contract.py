@@ -110,14 +110,9 @@ def test_conversions_and_order():
     assert small == farfield.theoretical_receptive_field("-n", "1/10")
 
 
-def test_public_names_are_listed_once_and_typed():
-    assert sorted(farfield.__all__) == sorted(set(farfield.__all__))
+def test_kinds_of_answers_are_public_names():
     kinds = {"ReceptiveField", "Leak", "Window", "Horizon", "Comparison", "Resolution"}
     assert kinds <= {*farfield.__all__}
-    for name in farfield.__all__:
-        assert getattr(farfield, name).__doc__
-    with pytest.raises(AttributeError):
-        _ = farfield.nonsense
 
 
 def test_as_a_module():

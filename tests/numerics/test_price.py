@@ -181,22 +181,9 @@ def test_series_that_diverge_and_keys_without_weight():
     assert price_of_distance("-log(n+2)*(2+sin(n**2))-log(log(n+2))", 1).status == "unknown"
 
 
-def test_reach_may_have_holes():
-    wave = reach("4*cos(n/8)-n/100", 5)
-    assert len(wave.intervals) > 1 and wave.tokens < wave.farthest
-
-
 def test_heads_are_asked_each():
     found = reach("alibi", 7, length=512)
     assert len(found.heads) == 8 and found.tokens == max(h.tokens for h in found.heads)
     assert found.farthest == max(h.farthest for h in found.heads)
     cheap = price_of_distance("alibi", 100)
     assert cheap.value == min(h.value for h in cheap.heads)
-
-
-def test_monotone_in_advantage_share_and_row():
-    counts = [reach("-3/2*log(1+n)", g).tokens for g in range(-2, 30, 4)]
-    assert counts == sorted(counts)
-    rows = [reach("-log(1+n)", 4, length=10**k).farthest for k in range(2, 7)]
-    assert rows == [9, 6, 4, 3, 2]
-    assert reach("-n/9", 7, share="9/10").tokens < reach("-n/9", 7).tokens

@@ -77,14 +77,6 @@ def test_tails_far_out_are_sums_of_their_terms(text):
         assert log == pytest.approx(values[0] + math.log(np.exp(values - values[0]).sum()), 1e-9)
 
 
-def test_the_crossover_is_where_the_receptive_fields_change_order():
-    found = compare_tails("-n/256", "-2*log(1+n)")
-    low, high = (Fraction(found.crossover) * k / 10**6 for k in (999_999, 1_000_001))
-    light, heavy = (theoretical_receptive_field(f, [low, high]) for f in ("-n/256", "-2*log(1+n)"))
-    assert light[0].tokens <= heavy[0].tokens
-    assert light[1].tokens > heavy[1].tokens
-
-
 @pytest.mark.parametrize("a, b", [("-n", "-n-1"), ("-2*log(n+1)", "3-log((n+1)^2)")])
 def test_proportional_terms_have_equal_receptive_fields(a, b):
     found = compare_tails(a, b)
@@ -179,16 +171,12 @@ def test_block_masks_cover_the_window_and_nothing_else():
             assert mask[i, k] == needed[i * 16 : i * 16 + 16, k * 16 : k * 16 + 16].any()
 
 
-def test_one_layer_is_the_receptive_field():
-    for f in ("-2*log(1+n)", "-n/256"):
-        one = layered_receptive_field(f, 1, mixing=1).tokens
-        assert one in (theoretical_receptive_field(f, "1/100").tokens + k for k in (-1, 0, 1))
-
-
 @pytest.mark.parametrize(
     "f, length", [("-2*log(1+n)", 300), ("-n/20", 200), ("-log(1+n)", 257), ("-sqrt(n)", 64)]
 )
-@pytest.mark.parametrize("layers, mixing, q", [(2, "1", "9/10"), (7, "2/5", "99/100")])
+@pytest.mark.parametrize(
+    "layers, mixing, q", [(1, "1", "99/100"), (2, "1", "9/10"), (7, "2/5", "99/100")]
+)
 def test_layers_against_direct_convolution(f, length, layers, mixing, q):
     weights = np.exp(encoding(f).bias(np.arange(length))[0])
     step = float(Fraction(mixing)) * weights / weights.sum()

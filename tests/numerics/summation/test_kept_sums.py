@@ -87,18 +87,3 @@ def test_what_is_remembered_is_forgotten_with_its_object():
     del one
     gc.collect()
     assert place not in kept_sums._KEPT
-
-
-def test_results_are_kept_by_what_was_asked():
-    asked = []
-
-    class Asked:
-        @kept_sums.remembered
-        def third(self, bits):
-            asked.append(bits)
-            with precision(bits):
-                return to_arb(fmpq(1, 3))
-
-    one = Asked()
-    sizes = [one.third(bits).rel_accuracy_bits() for bits in (64, 128, 64)]
-    assert sizes[0] == sizes[2] < 70 < sizes[1] and asked == [64, 128]

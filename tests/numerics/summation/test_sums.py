@@ -98,13 +98,6 @@ def test_support_is_read_off_the_structure(f, options, support):
     assert series(encoding(f, **options).head(1)).support == support
 
 
-def test_window_sums_are_exact():
-    s = series(encoding("window", w=10**9).head(1))
-    with precision(64):
-        assert s.total() == 10**9
-        assert s.tail(10**9 - 1) == 1
-
-
 @pytest.mark.parametrize(
     "text, why",
     [
@@ -148,14 +141,6 @@ def test_identities_do_not_change_the_normal_form(texts):
         for k in other.keys() | first.keys():
             difference = sympy.N(other.get(k, 0) - first.get(k, 0), 30)
             assert difference == pytest.approx(0, abs=1e-25)
-
-
-def test_a_telescoping_sum():
-    """sum 1/((n+1)(n+2)) = 1, T_j = 1/(j+1)."""
-    s = series(read("-log(1+n)-log(2+n)"))
-    for j in (0, 1, 10, 12345):
-        tail = ball(lambda j=j: s.tail(j) * (j + 1), 96)
-        assert tail.contains(1) and tail.rel_accuracy_bits() > 80
 
 
 def test_monotone_slopes_are_proved_not_assumed():

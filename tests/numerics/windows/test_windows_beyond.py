@@ -56,24 +56,6 @@ def test_the_error_of_a_row_is_a_maximum(worst):
             assert found == pytest.approx(bound, rel=1e-9)
 
 
-def test_kept_sinks_need_no_bound():
-    for i, j, x, v in rows(300, 1.0, False):
-        sinks = int(RNG.integers(1, 4))
-        if i < j + sinks + 1 or sinks > j:
-            continue
-        p = -2 * np.log1p(np.arange(i))
-        logits = x + p
-        logits[-sinks:] = RNG.normal(scale=8, size=sinks)  # the first keys are the farthest
-        weight = float(np.exp(logits[-sinks:]).sum())
-        kept = (np.arange(i) < j) | (np.arange(i) >= i - sinks)
-        tail, inside = np.exp(p[j : i - sinks]).sum(), np.exp(p[:j]).sum()
-        bound = 2 * tail / (tail + math.exp(-2) * inside + math.exp(-1) * weight)
-        found = moved(logits, v, kept)
-        assert found <= bound * (1 + 1e-9)
-        whole = window_error("-2*log(1+n)", j, 1, 1, sinks=sinks).value
-        assert found <= whole * (1 + 1e-9)
-
-
 def test_first_keys_in_answers_and_masks(refusal):
     found = certified_window("-n/2", "1/100", 1, 1, sinks=4)
     assert window_error("-n/2", 15, 1, 1, sinks=1).sinks == 1
@@ -184,17 +166,8 @@ def test_on_average_the_leak_bounds_from_below():
     assert np.mean(rising) < softmax(np.array([0, 3.0]))[1]  # a bias that rises: below
 
 
-def test_a_certificate_is_attained_and_certifies_a_strong_window():
-    size, count = 4, 50
-    direction = np.zeros(size)
-    direction[0] = 1.0
-    k = np.tile(direction, (count, 1))  # equal keys: every logit is the bound M
-    q = np.tile(direction, (count, 1))
-    found = window_certificate(q, k, window=10, error="1/10", scale=1)
-    v = np.where(np.arange(count) > count - 11, 1.0, -1.0)[:, None]
-    logits = q[-1] @ k.T
-    kept = np.arange(count) > count - 11
-    assert moved(logits, np.hstack([v, 0 * v]), kept) == pytest.approx(found.bound[-1], rel=1e-9)
+def test_a_certificate_certifies_a_strong_window():
+    q, k = np.eye(4)[np.zeros((2, 50), int)]  # equal keys: every logit is the bound
     k[0] *= 30  # a sink that all queries see
     strong = window_certificate(q, k, window=10, sinks=1, error="1/10", scale=1)
     assert strong.share == 1 and strong.bound.max() < 1e-9

@@ -8,7 +8,7 @@ import resource
 import signal
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
 
@@ -102,6 +102,7 @@ def test_what_cannot_run_is_refused_before_anything_is_made(refusal, asked, tmp_
         "knows the 16 positions": {"encoding": "learned", "measure": {"lengths": [32]}},
         "does not exist": {"text": "none.txt"},
         "shorter than the vocabulary": {"task": {"vocabulary": 16}},
+        "window 40 hides nothing": {"measure": {**MEASURE, "windows": [40]}},
     }
     for said, changes in wrong.items():
         refusal(said, lambda changes=changes: run(asked.but(**changes), tmp_path / "runs"))
@@ -251,25 +252,6 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_rows(engine, text, tmp_path)
         assert untimed(run(one.run, folder, device="cpu")) == untimed(alone), at
 
 
-def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(refusal, asked, tmp_path):
-    path = tmp_path / "mine.py"
-    source = (
-        "from torch import nn, zeros\nclass Own(nn.Module):\n"
-        "    def __init__(self, heads, size):\n        super().__init__()\n"
-        "    def forward(self, q, k, i, j):\n        return -(i[:, None] - j).abs() / 4.0\n"
-    )
-    path.write_text(source)
-    own = asked.but(encoding=f"{path}:Own")
-    rows = run(own, tmp_path / "runs")
-    assert rows[0]["mechanism"] == "module" and rows[0]["formula"] is None
-    path.write_text(source.replace("4.0", "5.0"))
-    assert job_of(own).key != rows[0]["run"]
-    load(tmp_path / "runs" / rows[0]["run"])
-    (copy,) = (tmp_path / "runs").glob("*/source/mine.py")
-    copy.write_text(source.replace("4.0", "5.0"))
-    refusal("made with another file or formula", load, tmp_path / "runs" / rows[0]["run"])
-
-
 def test_listing_tells_how_far_an_unfinished_run_is(refusal, interrupted, asked, tmp_path):
     interrupted(11, run, asked, tmp_path, every=0)
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
@@ -361,9 +343,10 @@ def test_a_module_is_called_before_the_first_step(refusal, body, said, asked, tm
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_has_the_code_it_was_made_with(asked, mine, tmp_path, monkeypatch):
+def test_a_run_has_the_code_it_was_made_with(refusal, asked, mine, tmp_path, monkeypatch):
     own = asked.but(encoding=f"{mine}:Slope")
     rows = run(own, tmp_path / "runs")
+    assert rows[0]["mechanism"] == "module" and rows[0]["formula"] is None
     key = rows[0]["run"]
     mine.write_text(BROKEN.replace("  # a comment", "") + "\nclass Other: pass\n")
     assert job_of(own).key == key, "neither comments nor other classes are in the key"
@@ -376,20 +359,17 @@ def test_a_run_has_the_code_it_was_made_with(asked, mine, tmp_path, monkeypatch)
     each = rows, run(asked.but(encoding="-n/4"), tmp_path / "runs")
     own, slope = ([r["trf"] for r in x if r["protocol"] == "attention"] for x in each)
     assert own == slope
+    (copy,) = (tmp_path / "runs").glob("*/source/mine.py")
+    copy.write_text(BROKEN.replace("-RATE", "-2 * RATE"))
+    refusal("made with another file or formula", load, tmp_path / "runs" / key)
 
 
-class Pool:
+class Pool(Executor):
     """A pool of processes, broken by a run of seed 1 for all that is at work."""
 
     def __init__(self, workers, *_, initializer, initargs):
         self.futures, self.workers = [], workers
         module._REPORTS[:] = initargs
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
 
     def submit(self, attempt, at, asked, folder, device):
         future = Future()
@@ -536,11 +516,6 @@ def test_every_other_run_of_a_plan_is_finished_where_one_kills_its_process(asked
     assert [why for _, why in found.failed] == [module.KILLED]
 
 
-def test_a_window_wider_than_every_row_is_refused(refusal, asked, tmp_path):
-    wide = asked.but(measure={**MEASURE, "windows": [40]})
-    refusal("window 40 hides nothing", run, wide, tmp_path)
-
-
 OUTSIDE = """
 import numpy as np
 import torch
@@ -583,7 +558,7 @@ def momentum(model, run):
 """
 
 
-def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, asked, tmp_path):
+def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, interrupted, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(OUTSIDE)
     own = settle(
@@ -597,7 +572,9 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, asked, tm
             "measure": {"lengths": [16, 24], "protocols": [f"{path}:first_token"]},
         },
     )
+    interrupted(11, run, own, tmp_path / "runs", every=0)
     rows = run(own, tmp_path / "runs")
+    assert untimed(rows) == untimed(run(own, tmp_path / "alone"))
     answers = {r["length"]: r for r in rows if r["protocol"] == "task"}
     assert answers[16]["accuracy"] > 0.9 and answers[16]["targets"] == 96
     assert [r["accuracy"] for r in rows if r["protocol"] == "first_token"] == [1.0, 1.0]
@@ -621,11 +598,3 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, asked, tm
         ),
     ):
         refusal(said, lambda wrong=wrong: job_of(settle("tiny", {**own.model_dump(), **wrong})))
-
-
-def test_a_killed_training_by_an_optimizer_from_outside_goes_on(interrupted, asked, tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(OUTSIDE)
-    own = asked.but(optimizer=f"{path}:momentum")
-    interrupted(11, run, own, tmp_path / "runs", every=0)
-    assert untimed(run(own, tmp_path / "runs")) == untimed(run(own, tmp_path / "alone"))

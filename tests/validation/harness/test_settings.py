@@ -75,14 +75,6 @@ def test_a_plan_is_every_combination_of_its_lists_each_once():
     assert [r.betas for r in pairs] == [(0.9, 0.95), (0.8, 0.9)]
 
 
-def test_names_are_in_no_key_and_what_is_read_is():
-    """`test_settings_are_read` holds each setting against its key and its weights."""
-    plain = Run(encoding="alibi")
-    same = plain.but(label="a", family="b", preset="c", text="d", measure={"blocks": 1})
-    assert same.key() == plain.key() and plain.key(data="x") != plain.key()
-    assert Run.model_validate_json(same.model_dump_json()) == same
-
-
 def test_a_preset_may_be_a_file_and_is_overridden(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("steps = 7\nmeasure = { blocks = 3, lengths = [9] }")

@@ -8,12 +8,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.numerics.masks import CAUSAL
 from farfield.validation.harness import train as training
 from farfield.validation.harness.data import InductionRows, Text
 from farfield.validation.harness.measure import attention_field, gradient_field, perplexities
 from farfield.validation.harness.mechanism import with_encoding
-from farfield.validation.harness.runs import job_of, measured, model_of, run
+from farfield.validation.harness.runs import job_of, measured, model_of
 from farfield.validation.harness.settings import Induction, Measure, Run
 from farfield.validation.harness.train import Process, adamw, batch, learning_rate, train
 
@@ -98,6 +97,7 @@ def test_a_setting_of_a_run_changes_its_weights_and_its_key_or_neither(name, pla
     if name == "text":  # what is read decides the key, not its path
         other = job_of(changed.but(measure=Measure(**MEASURE)))
         assert other.data.sha256 != TEXT.sha256 and other.data.source != TEXT.source
+        assert base.key(data="x") != base.key() == changed.key()
         return
     assert (base.key() == changed.key()) == (name in NAMES)
     after = weights(changed)
@@ -181,8 +181,8 @@ OWN = {  # the protocol whose rows alone it changes
     "share": "gradient",
 }
 FORMER = {"scores"}  # written in earlier runs, and part of their keys
-ELSEWHERE = {"windows", "bca"}  # masks: tested below
-ELSEWHERE |= {"distances", "probes", "protocols"}  # of tasks, and code of one's own: in test_runs
+ELSEWHERE = {"windows", "bca", "distances", "probes", "protocols"}
+"""Masks, what tasks have, and code of one's own: in test_runs."""
 
 
 @pytest.fixture(scope="module")
@@ -231,14 +231,6 @@ def test_rows_are_what_the_measures_give(job):
     assert [(r["distance"], r["gradient"]) for r in curve] == gradient.curve
     assert [at for at, _ in gradient.curve] == [1, 2, 4, 8, 12, 16]
     assert all(a <= b for (_, a), (_, b) in itertools.pairwise(gradient.curve))
-
-
-def test_masks_of_a_measurement_have_rows_of_their_own(tmp_path):
-    asked = Run(**TINY, text="builtin:documentation").but(steps=2)
-    asked = asked.but(measure=Measure(**MEASURE, windows=(3,), bca=(6,)))
-    rows = run(asked, tmp_path, device="cpu")
-    told = {r["mask"] for r in rows if r["protocol"] == "non-overlapping"}
-    assert told == {"", "window 3", "BCA"} and job_of(asked).masks[0] == CAUSAL
 
 
 @pytest.mark.parametrize("length", [12, 31])

@@ -185,20 +185,12 @@ class Gate(torch.nn.Module):
 """
 
 
-def test_a_class_that_reads_the_content_is_trained_where_no_theory_covers_it(run, text, tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(GATE)
-    shared = ("--preset", "tiny", "--text", text, "--steps", 2, "--runs", tmp_path / "runs")
-    code, out, err = run("train", f"{path}:Gate", "-n/4", *shared)
-    assert code == 0, err
-    assert "Gate, seed 0" in out and "-n/4, seed 0" in out
-    assert run("check", f"{path}:Gate")[0] == 2
-
-
 def test_of_several_trainings_one_that_breaks_leaves_the_others(run, text, tmp_path):
+    """And a class that reads the content is trained where no theory covers it."""
     path = tmp_path / "mine.py"
-    path.write_text(FADING.replace("return -", "return 1 / (len(j) < 5) - "))
+    path.write_text(FADING.replace("return -", "return 1 / (len(j) < 5) - ") + GATE)
     shared = ("--preset", "tiny", "--text", text, "--steps", 2, "--runs", tmp_path / "runs")
-    code, out, err = run("train", "-n/4", "--bias", f"{path}:Fading", *shared)
-    assert code == 2 and "-n/4, seed 0" in out
+    code, out, err = run("train", f"{path}:Gate", "-n/4", "--bias", f"{path}:Fading", *shared)
+    assert code == 2 and "Gate, seed 0" in out and "-n/4, seed 0" in out
+    assert run("check", f"{path}:Gate")[0] == 2
     assert "mine.py:Fading, line 7: ZeroDivisionError" in err and "Traceback" not in err

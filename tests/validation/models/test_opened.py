@@ -257,7 +257,7 @@ def test_a_text_is_read_whole_whatever_the_tokenizer_was_saved_with(worded):
     assert (read.bos, text_of(describe(place), file, "no").bos) == (0, None)
 
 
-def test_texts_that_do_not_fit_are_refused(refusal, worded, outside_models, tokens, tmp_path):
+def test_texts_that_do_not_fit_are_refused(refusal, worded, outside_models, tokens, spoiled):
     place, file = worded
     small = Text("few", tokens.train[:20], tokens.held_out[:20])
     refusal(
@@ -267,23 +267,9 @@ def test_texts_that_do_not_fit_are_refused(refusal, worded, outside_models, toke
         [32],
         text=small,
     )
-    refusal(
-        "names no first token",
-        text_of,
-        describe(_without(outside_models.folder("mpt"), tmp_path)),
-        tokens,
-        "yes",
-    )
+    without = spoiled(configured(bos_token_id=None), "mpt")
+    refusal("names no first token", text_of, describe(without), tokens, "yes")
     refusal("bos", text_of, describe(place), file, "perhaps")
-
-
-def _without(place, tmp_path):
-    """A folder without a first token."""
-    copied = tmp_path / "without"
-    shutil.copytree(place, copied)
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps(config | {"bos_token_id": None}))
-    return copied
 
 
 # -- weights --------------------------------------------------------------------------------------
