@@ -104,8 +104,8 @@ def test_decompose_puts_the_parts_together_again():
     again += sympy.Add(*(x * sympy.sin(g) + y * sympy.cos(g) for g, (x, y) in waves.items()))
     assert np.allclose(tabulate(again, AT[:300]), tabulate(e, AT[:300]), atol=1e-12)
     assert len(waves) == 2 and not others
-    one = sympy.pi + 1
-    assert [amplitude(*map(sympy.S, ends)) for ends in ((3, 4), (one, 0), (0, -one))] == [5, one, one]
+    one, sides = sympy.pi + 1, ((3, 4), (sympy.pi + 1, 0), (0, -1 - sympy.pi))
+    assert [amplitude(*map(sympy.S, xy)) for xy in sides] == [5, one, one]
 
 
 def test_identities_vanish_and_nothing_else():
