@@ -26,7 +26,7 @@ from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.number import exact, inside, natural, share
+from farfield.theory.answers.number import exact, inside, natural, plural, share
 from farfield.theory.answers.writers.svg import tick
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.decision.cells import with_values
@@ -122,9 +122,11 @@ class ParameterMap(Result):
         vague = sum(p.tokens is None and p.low is not None for p in self.data)
         open_ = sum(p.tokens is None and p.low is None for p in self.data)
         if vague:
-            found.append(note("{k} points have an enclosure alone.", k=vague))
+            has = "has" if vague == 1 else "have"
+            found.append(note("{k} {has} an enclosure alone.", k=plural(vague, "point"), has=has))
         if open_:
-            found.append(note("{k} points are not known.", k=open_))
+            are = "is" if open_ == 1 else "are"
+            found.append(note("{k} {are} not known.", k=plural(open_, "point"), are=are))
         return found
 
     def fields(self) -> dict[str, Any]:

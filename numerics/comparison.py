@@ -150,7 +150,8 @@ class Comparison(Answer):
         parts = []
         for name, fields in zip((first, second), self.receptive_fields, strict=True):
             parts.append(f"{name} needs {enumeration([*map(without_noun, dict.fromkeys(fields))])}")
-        template = "To hold all but {shares} of the mass, {a} tokens; {b}."
+        one = {*self.receptive_fields[0]} == {"1 token"}
+        template = f"To hold all but {{shares}} of the mass, {{a}} token{'s' * (not one)}; {{b}}."
         return words(template, shares=enumeration([*map(share, EPS)]), a=parts[0], b=parts[1])
 
     def _order(self, first: str, second: str) -> Text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 from farfield.theory.answers.errors import InputError
@@ -13,17 +14,25 @@ from farfield.theory.answers.errors import InputError
 def write(path: Path, content: bytes) -> None:
     """Write a file so that, whatever happens, its place holds the old content or all of the new.
 
+    A link stays, and the file behind it is written. A device or a pipe takes the content.
+
     Raises:
         InputError: the place cannot be written to.
     """
     temporary = None
     try:
-        temporary = path.parent / f".partial-{secrets.token_hex(8)}"
+        place = Path(os.path.realpath(path))
+        if place.exists() and not (place.is_file() or place.is_dir()):
+            place.write_bytes(content)
+            return
+        temporary = place.parent / f".partial-{secrets.token_hex(8)}"
         with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if place.is_file():
+            shutil.copymode(place, temporary)
+        os.replace(temporary, place)
     except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(OSError):

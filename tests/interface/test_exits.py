@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -209,11 +210,7 @@ def test_one_unknown_answer_of_several_is_enough():
 )
 def test_what_is_raised_is_told_apart_from_a_full_disk(run, monkeypatch, error, code, told):
     """A template that is missing, as jinja2 raises it, has no number; a refused line no file."""
-
-    def raised(*_, **__):
-        raise error
-
-    monkeypatch.setattr("farfield.theory.convergence.encoding", raised)
+    monkeypatch.setattr("farfield.theory.convergence.encoding", Mock(side_effect=error))
     monkeypatch.setattr("os.dup2", lambda *_: None)
     monkeypatch.setattr("sys.stdout.fileno", lambda: 1, raising=False)
     if code == 3:

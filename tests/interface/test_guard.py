@@ -4,6 +4,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -59,11 +60,8 @@ def test_a_bug_is_one_line_and_a_traceback_where_it_is_asked_for(monkeypatch, do
     ],
 )
 def test_whatever_is_raised_inside_stays_inside(monkeypatch, place, question, error):
-    def raised(*given, **options):
-        raise error("a seeded bug")
-
     monkeypatch.delenv("FARFIELD_TRACEBACK")
-    monkeypatch.setattr(f"farfield.{place}", raised)
+    monkeypatch.setattr(f"farfield.{place}", Mock(side_effect=error("a seeded bug")))
     try:
         found = question()
     except farfield.InputError as why:
@@ -78,6 +76,23 @@ def test_the_command_line_tells_it_apart_from_bad_input(monkeypatch, run):
     code, _, err = run("check", "-n", "--certificate", "x.v")
     assert code == 3 and err.startswith("farfield: internal error, IndexError: a seeded bug")
     assert err.count("\n") == 1
+
+
+class Sizes(dict):
+    """Settings whose names are attributes, as many configurations are; `shape` is none of them."""
+
+    def __getattr__(self, name):
+        return self[name]
+
+    def __call__(self, n):
+        return -n / 4
+
+
+def test_code_of_the_users_own_that_raises_is_no_bug(monkeypatch, refusal):
+    monkeypatch.delenv("FARFIELD_TRACEBACK")
+    line = inspect.getsourcelines(Sizes.__getattr__)[1] + 1
+    why = rf"^test_guard.py, line {line}: what was given raises KeyError: 'ndim'; accepted: "
+    refusal(why, farfield.encoding, Sizes())
 
 
 def test_what_is_no_bug_is_told_as_it_is(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 import farfield
 from farfield.__main__ import main
+from farfield.theory.files import write
 
 FULL = "farfield: standard output cannot be written: No space left on device"
 
@@ -78,3 +79,19 @@ def test_closed_streams_go_nowhere_and_the_version_is_one_line(monkeypatch, caps
     monkeypatch.setattr("sys.stderr", None)
     main()
     assert sys.stdout.name == sys.stderr.name == os.devnull
+
+
+def test_a_file_is_written_in_its_place_and_what_is_no_file_takes_the_content(tmp_path):
+    pipe, link, kept = (tmp_path / name for name in ("pipe", "link", "kept"))
+    kept.write_bytes(b"old")
+    kept.chmod(0o600)
+    link.symlink_to("kept")
+    write(link, b"new")
+    assert link.is_symlink() and kept.read_bytes() == b"new"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write(pipe, b"through")
+    assert os.read(reader, 9) == b"through" and pipe.is_fifo()
+    os.close(reader)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["kept", "link", "pipe"]

@@ -606,6 +606,16 @@ SAID = [
         "[certified]",
     ),
     (
+        but(PAIR, receptive_fields=(("1 token",) * 3, ("9 tokens",) * 3)),
+        "To hold all but 10 %, 1 % and 0.1 % of the mass, f needs 1 token; g "
+        "needs 9.  [certified] | mass left out  tokens of a  tokens of b | 10 %"
+        "           1            9 | 1 %            1            9 | 0.1 %          1"
+        "            9 | p_a(n) = −n/8 | p_b(n) = −n | limit of the difference: ∞ | "
+        "normalised tail of the lighter is smaller: from j = 5 on | f has a lighter "
+        "tail than g: its receptive field is no larger for any eps up to 0.2.  "
+        "[certified]",
+    ),
+    (
         but(PAIR, lighter="b", log_crossover=(-40755.5, -40755.2)),
         "p_a(n) = −n/8 | p_b(n) = −n | limit of the difference: ∞ | normalised tail of "
         "the lighter is smaller: from j = 5 on | g has a lighter tail than f: its "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
@@ -48,7 +50,23 @@ def unforeseen(why: Exception) -> InputError:
     if isinstance(why, ImportError) and not library.startswith("farfield"):
         what = " ".join(str(why).split())[:300]
         return InputError(f"{library} cannot be imported: {what}; accepted: a whole installation")
+    if place := _own_code(why):
+        what = " ".join(f"{type(why).__name__}: {why}".split())[:300]
+        return InputError(f"{place}: what was given raises {what}; accepted: code that runs")
     return InternalError(why)
+
+
+def _own_code(why: Exception) -> str:
+    """The line of the user's own code that raised, libraries that it calls left out; empty if the
+    line is farfield's."""
+    for frame, line in reversed([*traceback.walk_tb(why.__traceback__)]):
+        file, name = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+        module = name.partition(".")[0]
+        if module == "farfield":
+            break
+        if module not in sys.stdlib_module_names and "site-packages" not in file:
+            return f"{os.path.basename(file)}, line {line}"
+    return ""
 
 
 def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:

@@ -87,7 +87,8 @@ def encoding(
         bca = natural(bca, "bca")
     if isinstance(name, str) and "[" in name:
         name = as_list(name) or name
-    numbers = getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))
+    size = getattr(name, "ndim", 0)
+    numbers = (isinstance(size, int) and size > 0) or (_lists(name) and is_table(name))
     asked = _Asked(name, numbers, values, heads, dialect, tail, given, assumptions or {})
     meaning = next(m for m in _MEANINGS if m.is_meant(asked))
     if tail is not None and "tail" not in meaning.takes:
@@ -124,7 +125,8 @@ def _read_values(asked: _Asked) -> Encoding:
     """Values at distances 0, 1, ..."""
     if asked.values is not None and asked.subject is not None:
         raise InputError(_TABLE_ALONE)
-    return _from_table(asked.subject if asked.values is None else asked.values, asked.tail)
+    values = asked.subject if asked.values is None else asked.values
+    return _with_a_key(_from_table(values, asked.tail))
 
 
 def _is_object(asked: _Asked) -> bool:
@@ -246,7 +248,8 @@ def _numbers(given: Any) -> Any:
         return given
     if all(map(_lists, given)) and len({len(row) for row in given}) > 1:
         raise InputError("a table of values has shape (length,) or (heads, length), each row alike")
-    return [_numbers(x) if _lists(x) else float(x) for x in given]
+    large = sys.float_info.max  # beyond which, as at NaN, an entry is refused
+    return [_numbers(x) if _lists(x) else float(x if abs(x) <= large else _entry(x)) for x in given]
 
 
 def _from_object(f: object, heads: int | None, tail: str | None) -> Encoding:
@@ -573,7 +576,7 @@ def _parameter_value(value: object, name: str) -> Expr:
 def _from_table(values: Any, tail: str | None) -> Encoding:
     """One lookup a head, exact in the given numbers."""
     if hasattr(values, "tolist"):
-        if "bool" in str(values.dtype):
+        if "bool" in str(getattr(values, "dtype", "")):
             from farfield.theory.encodings.layouts import masked
 
             values = masked(values)

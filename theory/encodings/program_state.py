@@ -47,7 +47,8 @@ def state(f: Any) -> list[Any]:
     """What a program reaches and may change, and what random generators are at.
 
     Raises:
-        NotTraced: one of its functions does what a symbol cannot follow.
+        NotTraced: one of its functions does what a symbol cannot follow, or it reaches more than
+            20,000 objects.
 
     >>> calls = []
     >>> count = lambda n: calls.append(n) or -n
@@ -83,6 +84,8 @@ def state(f: Any) -> list[Any]:
             waiting += x.__bases__ if isinstance(x, type) else ()
         else:
             waiting += _held(x)
+    if waiting:
+        raise NotTraced(f"it reaches more than {HELD:,} objects")
     torch: Any = sys.modules.get("torch")
     drawn = None if torch is None else torch.get_rng_state().numpy().tobytes()
     of_numpy = np.random.get_state(legacy=False)["state"]

@@ -6,7 +6,6 @@ The library's code runs without weights. Of weights, those that are a bias are r
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import os
 from collections import Counter
@@ -154,8 +153,8 @@ class Audit(Answer):
     @property
     def requests(self) -> int | None:
         """Rows of the asked length that fit into the budget together; None without one."""
-        each = self.cache.reserved if self.cache and self.budget else 0
-        return int((self.budget or 0) // each) if each else None
+        each = self.cache.reserved if self.cache else 0
+        return int(self.budget // each) if self.budget and each else None
 
     def blocks(self) -> Sequence[Block]:
         return (*self.what(), *self.by_layer(), *self.by_head())
@@ -163,8 +162,8 @@ class Audit(Answer):
     def what(self) -> Iterator[Block]:
         """What may be set, in a sentence, and what the cache takes."""
         yield Sentence(self._first(), self.label)
-        if self.caches:
-            yield from self._bytes()
+        if self.cache is not None:
+            yield from self._bytes(self.cache)
             named = f"{plural(self.trained, 'token')}, {self.trained_from}"
             yield facts(training_length=named, source=self.source or None)
         for line in self.notes:
@@ -231,7 +230,7 @@ class Audit(Answer):
 
     def _mixed(self, layers: Sequence[LayerOutline]) -> str:
         """Where layers see all: how many, and that none may be narrowed unmeasured."""
-        near = Counter((o.width, o.keeps) for o in layers if o.attends and o.width is not None)
+        near = Counter((o.width, o.keeps) for o in layers if o.width is not None)
         free = sum(o.attends and o.width is None for o in layers)
         state = sum(not o.attends and o.state != 0 for o in layers)
         parts = [
@@ -247,8 +246,7 @@ class Audit(Answer):
             return "every layer keeps every key, and a narrower window changes the output"
         return f"{listed(parts)}; a narrower window changes the output"
 
-    def _bytes(self) -> Iterator[Block]:
-        first = self.cache or self.caches[0]
+    def _bytes(self, first: RowCache) -> Iterator[Block]:
         kept = "" if self.serving.ranks == 1 else f" on each of {self.serving.ranks} devices"
         states = f", {bytes_text(first.indexer)} of an indexer's keys" if first.indexer else ""
         states += f", and {bytes_text(first.states)} of states" if first.states else ""
@@ -438,7 +436,6 @@ def audit(
         longest=None if limit is None else longest(layers, limit / together, serving),
         notes=outline.notes,
         measurable=_measurable(outline),
-        label=Label.THEOREM,
         subject=str(model) if isinstance(model, str | os.PathLike) else outline.name,
     )
     if outline.biased:
@@ -465,9 +462,6 @@ def _rows(
 
 
 def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[Kind, ...]:
-    def kind(layer: LayerOutline) -> Any:
-        return id(layer.encoding), dataclasses.replace(layer, encoding=None)
-
     return tuple(
         Kind(
             layers=tuple(group),
@@ -475,7 +469,7 @@ def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[
             token=serving.token(layer),
             row=row_cache([layer], row, serving).least,
         )
-        for group in alike(layers, kind).values()
+        for group in alike(layers, lambda layer: (id(layer.encoding), layer)).values()
     )
 
 
@@ -490,8 +484,8 @@ def _measurable(outline: ModelOutline) -> bool:
 
 
 def _widest(outline: ModelOutline) -> dict[str, Any]:
-    """Of a model without biases: keys that are enough for every layer, as the fields
-    `sliding_window`, `status`, `label` and `reason` of an answer."""
+    """Keys that are enough for every layer without a bias, as the fields `sliding_window`,
+    `status`, `label` and `reason` of an answer."""
     attending = [layer for layer in outline.layers if layer.attends]
     if outline.unknown:
         reason = Reason(Code.NOT_COVERED, outline.unknown)
@@ -499,11 +493,11 @@ def _widest(outline: ModelOutline) -> dict[str, Any]:
     if why := _scope(outline, attending):
         reason = Reason(Code.NOT_SOFTMAX, why)
         return {"status": Status.OUT_OF_SCOPE, "label": None, "reason": reason}
-    if any(layer.width is None for layer in attending):
-        at = next(k for k, o in enumerate(outline.layers, 1) if o.attends and o.width is None)
+    bare = {k: o.width for k, o in enumerate(outline.layers, 1) if o.attends and o.encoding is None}
+    if at := next((k for k, width in bare.items() if width is None), None):
         reason = Reason(Code.BOUNDED_LOGITS, f"layer {at} sees all keys")
         return {"sliding_window": math.inf, "status": Status.INFINITE, "reason": reason}
-    return {"sliding_window": max(layer.width or 0 for layer in attending), "status": Status.EXACT}
+    return {"sliding_window": max(filter(None, bare.values()), default=0), "status": Status.EXACT}
 
 
 def _scope(outline: ModelOutline, attending: Sequence[LayerOutline]) -> str:
@@ -535,6 +529,13 @@ def _with_heads(
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     sources = dict.fromkeys(o.encoding.source for o in outline.layers if o.encoding is not None)
+    rest = _widest(outline)
+    answered: dict[str, Any] = {
+        "sliding_window": worst.width and max(worst.width, rest.get("sliding_window", 0)),
+        "status": worst.status,
+        "label": Label.APPROXIMATE if uncertain else worst.label,
+        "reason": worst.reason,
+    }
     return dataclasses.replace(
         plain,
         eps=shares,
@@ -542,10 +543,7 @@ def _with_heads(
         assumed=assumed,
         heads=tuple(heads),
         source="; ".join(sources),
-        sliding_window=worst.width,
-        status=worst.status,
-        label=Label.APPROXIMATE if uncertain else worst.label,
-        reason=worst.reason,
+        **(answered if rest["status"] is Status.EXACT else {"label": plain.cache_label} | rest),
     )
 
 
@@ -570,7 +568,7 @@ def reach(layers: Sequence[LayerOutline]) -> float:
 
 
 def which(layers: Sequence[int], of: int) -> str:
-    """Layers in words, where a pattern repeats.
+    """Layers in words, where a pattern repeats up to the last layer.
 
     >>> which([1, 2, 3], 3), which([2, 4, 6, 8], 8), which([1, 2, 4, 5, 7, 8, 10, 11], 12)
     ('all', 'every 2nd from 2', 'all but every 3rd from 3')
@@ -578,9 +576,9 @@ def which(layers: Sequence[int], of: int) -> str:
     if len(layers) == of:
         return "all"
     others = [k for k in range(1, of + 1) if k not in {*layers}]
-    for named, prefix in ((list(layers), ""), (others, "all but ")):
-        steps = {b - a for a, b in itertools.pairwise(named)}
-        if len(named) > 3 and len(steps) == 1 and (step := steps.pop()) > 1:
+    for named, prefix in (([*layers], ""), (others, "all but ")):
+        step = named[1] - named[0] if len(named) > 3 else 1
+        if step > 1 and named == [*range(named[0], of + 1, step)]:
             ending = {2: "nd", 3: "rd"}.get(step, "th")
             return f"{prefix}every {step}{ending} from {named[0]}"
     return runs(layers)

@@ -5,8 +5,9 @@ Numbers are those of the theory, on the formula or table that the folder holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -14,7 +15,7 @@ import sympy
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.windows.question import Window
 from farfield.numerics.windows.window import certified_window
-from farfield.theory.answers.answer import Reason
+from farfield.theory.answers.answer import Label, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.functions.nodes import Lookup
@@ -30,8 +31,8 @@ class Head:
         head: from 1.
         bias: the formula, or the table's size and range.
         logit_bound, value_bound: for which the window is certified.
-        window: keys that are enough for the error budget; infinite where none are, None where that
-            is not known.
+        window: keys that are enough for the error budget, at most those that the layer sees;
+            infinite where none are, None where that is not known.
         reason: why the window is no number.
         verdict: of the exp-series.
         receptive_fields: TRF at each `eps` of the audit.
@@ -66,7 +67,7 @@ def heads_of(
         eps: shares of the receptive fields.
     """
     heads, windows = [], []
-    for layers in alike(model.layers, lambda layer: id(layer.encoding)).values():
+    for layers in alike(model.layers, lambda layer: (id(layer.encoding), layer.width)).values():
         layer = model.layers[layers[0] - 1]
         if (encoding := layer.encoding) is None:
             continue
@@ -76,6 +77,14 @@ def heads_of(
             bias = encoding.head(h if encoding.num_heads > 1 else 1)
             verdict, *fields = (a.heads[(h - 1) % len(a.heads)] if a.heads else a for a in theory)
             window = certified_window(bias, error, logit, value)
+            if layer.width is not None and not (window.width or math.inf) <= layer.width:
+                window = replace(
+                    window,
+                    width=layer.width,
+                    status=Status.EXACT,
+                    label=Label.THEOREM,
+                    reason=None,
+                )
             windows.append(window)
             heads.append(
                 Head(

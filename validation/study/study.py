@@ -27,6 +27,7 @@ from farfield.theory.answers.blocks import (
     table,
     written,
 )
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import StyledWord, listed, words
 from farfield.theory.answers.number import plural
 from farfield.theory.answers.writers.svg import COLOURS
@@ -408,9 +409,12 @@ def survey(
         notice: called as `notice(stage, done, total)`.
 
     Raises:
-        InputError: an encoding that cannot be trained, a text that is too short, a folder that
-            cannot be written to, torch missing.
+        InputError: a name to train that no subject has, an encoding that cannot be trained, a text
+            that is too short, a folder that cannot be written to, torch missing.
     """
+    subject_names = [name for name, _ in subjects]
+    for name in train:
+        one_of(name, "train", subject_names)
     said: dict[str, Any] = {
         "encoding": "nope",
         "seed": seed,

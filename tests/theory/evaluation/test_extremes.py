@@ -70,10 +70,17 @@ def test_roundings_of_quotients_by_integers_of_any_size(size):
         (lambda: farfield.leak("-n", np.True_), "'True' is not a number"),
         (lambda: farfield.theoretical_receptive_field("-n", {}), "eps {} has no number"),
         (lambda: farfield.theoretical_receptive_field("-n", []), "eps [] has no number"),
+        (lambda: encoding([0, -(10**400)]), "a table of values holds '-10000"),
+        (lambda: encoding([-np.inf] * 3, tail="cut"), "masks every key"),
     ],
 )
 def test_values_of_the_wrong_kind_are_refused_with_what_is_accepted(refusal, question, told):
     assert told in refusal("", question)
+
+
+def test_a_view_of_memory_is_the_table_it_shows():
+    shown = encoding(memoryview(np.array([0, -0.5, -2])), tail="linear")
+    assert shown.bias([1, 2, 4]).tolist() == [[-0.5, -2, -5]]
 
 
 def test_a_number_is_one_distance():

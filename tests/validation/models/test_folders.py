@@ -341,30 +341,6 @@ def test_rows_that_are_served_together(published, seen):
     assert audit(file).caches == audit(seen("mistral")).caches
 
 
-def test_rows_take_so_many_times_the_bytes_of_one_in_each_sentence(tmp_path):
-    """By hand: 2 x 4 x 128 numbers of 2 bytes, 48 layers, 40,960 tokens: 3.75 GiB a row."""
-    shape = {"hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 4}
-    shape |= {"head_dim": 128, "num_hidden_layers": 48, "max_position_embeddings": 40960}
-    place = describe(folder(tmp_path / "model", {"model_type": "llama", **shape}))
-    for rows, bytes_ in ((1, "3.75 GiB"), (6, "22.5 GiB")):
-        said = " ".join(audit(place, lengths=["40960"], rows=rows).text().split())
-        one = "1 row of 40960 tokens takes" if rows == 1 else "6 rows of 40960 tokens take"
-        assert f"{one} {bytes_}." in said
-    assert "6 rows of 40960 tokens: 22.5 GiB, in pages 22.5 GiB." in said
-
-
-def test_a_window_begins_anywhere_in_a_page(published):
-    found = audit(published("mistral", max_position_embeddings=32768, num_hidden_layers=3), page=16)
-    token, pages = 2 * 2 * 8 * 128, 4095 // 16 + 2  # the first of 4096 keys may end a page
-    assert found.caches[0].least == 3 * token * 4096
-    assert found.caches[0].paged == 3 * token * 16 * pages
-
-
-def test_a_window_wider_than_the_rows_is_useless(published):
-    found = audit(published("mistral", max_position_embeddings=2048, num_hidden_layers=2))
-    assert "this window is useless" in str(found).replace("\n", " ")
-
-
 BAD = {
     "newer": (
         {"model_type": "llama", "transformers_version": "6.0.1"},

@@ -68,6 +68,7 @@ def test_a_finished_run_is_not_repeated(tiny_study, tiny_runs, monkeypatch):
 def test_bad_studies_are_refused(refusal, tmp_path):
     pair = [("nope", encoding("nope"))]
     refusal("preset 'huge'", survey, pair, preset_name="huge")
+    refusal("train 'alibi' is not known; ", survey, pair, train=["alibi"])
     blocked = tmp_path / "file"
     blocked.write_text("x")
     refusal("output folder", writable_folder, blocked / "inside")
