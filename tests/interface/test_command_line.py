@@ -16,13 +16,6 @@ from farfield.theory.answers.blocks import in_colour
 from farfield.theory.encodings.listing import catalogue
 
 
-def test_trf_gives_the_printed_integer(run):
-    code, out, _ = run("trf", "-2*log(1+n)", "--eps", "0.01")
-    assert code == 0 and out.startswith(
-        "-2*log(1+n): the nearest 61 tokens hold all but 1 % of the mass.  [certified]"
-    )
-
-
 def test_settings_reach_the_encoding(run):
     assert "the nearest 16 tokens" in run("trf", "window", "--set", "w=16", "--eps", "1/100")[1]
     assert "exactly if" not in run("check", "kerple_log", "--set", "r1=6/5")[1]
@@ -30,21 +23,6 @@ def test_settings_reach_the_encoding(run):
     assert code == 0 and json.loads(out)["condition"] == "q > 0"
     heads = run("trf", "-m*n", "--set", "m=1/2,1/256", "--eps", "0.1", "--json")[1]
     assert [h["tokens"] for h in json.loads(heads)["heads"]] == [5, 590]
-
-
-def test_leak_and_its_limit(run):
-    half = run("trf", "nope", "--trained", "64", "--tested", "128")[1]
-    assert half.startswith("nope: in a row of 128 keys, 50 % of a query's prior mass lies beyond")
-    assert "all of a query's prior mass" in run("trf", "-log(1+n)", "--trained", "64")[1]
-    assert "186" in run("trf", "-n/2", "--dtype", "bf16")[1]
-
-
-def test_exit_codes_follow_the_verdict(run):
-    assert run("check", "-n", "--expect", "converges")[0] == 0
-    code, _, err = run("check", "-n", "--expect", "diverges")
-    assert code == 1 and "expected diverges, found converges" in err
-    code, out, _ = run("check", "-log(1+n)", "--budget", "1e-9")
-    assert code == 1 and "undecided" in out and "budget" in out
 
 
 def test_an_entry_of_the_atlas_is_printed_and_written(run, tmp_path):
