@@ -318,7 +318,9 @@ def test_a_range_is_divided_geometrically_from_twentyfold_on():
     assert between(Rational(1), Rational(21), 3) == [1, Rational("4.583"), 21]
     assert between(Rational(0), Rational(30), 3) == [0, 15, 30]
     told = []
-    drawn = parameter_map("-a*n^b", {"a": (1, 2)}, points=2, values={"b": 1}, notice=told_by(told))
+    drawn = parameter_map(
+        "-a*n^b", {"a": (1, 2)}, points=2, values={"b": 1}, notice=lambda *step: told.append(step)
+    )
     assert told == [("points", 0, 2), ("points", 1, 2)]
     assert [p.tokens for p in drawn.data] == [
         farfield.theoretical_receptive_field(f, "1/100").tokens for f in ("-n", "-2*n")
@@ -330,10 +332,6 @@ def test_a_range_is_divided_geometrically_from_twentyfold_on():
     ):
         found = parameter_map(formula, {"a": "1:2"}, points=2)
         assert found.condition == assumed and {p[2:] for p in found.data} == {level}
-
-
-def told_by(found):
-    return lambda *step: found.append(step)
 
 
 # -- on the command line --------------------------------------------------------------------------

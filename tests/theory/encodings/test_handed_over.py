@@ -1,7 +1,5 @@
 """What people hand over: every input that was once answered falsely, with its right answer."""
 
-from __future__ import annotations
-
 import math
 import time
 

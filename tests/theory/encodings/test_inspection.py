@@ -1,7 +1,5 @@
 """Biases as people have them in a file: rebuilt from their definitions, run, recognised."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
