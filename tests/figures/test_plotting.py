@@ -37,8 +37,7 @@ def test_a_plot_holds_the_certified_numbers():
     drawn = farfield.plot("alibi", "-2*log(1+n)", what="trf", eps="1/100")
     for point in drawn.data:
         if point.x == 0.01:
-            subject = farfield.encoding(point.formula)
-            bias = subject.head(point.head)
+            bias = farfield.encoding(point.formula).head(point.head)
             assert farfield.theoretical_receptive_field(bias, "1/100").tokens == point.y
     assert {p.head for p in drawn.data if p.formula == "alibi"} == set(range(1, 9))
     assert {"ALiBi, head 1", "ALiBi, head 8", "-2*log(1+n)"} <= words(drawn.figure)
