@@ -464,53 +464,6 @@ def read(tmp_path, kind, **values):
     return audit(described_gguf(tmp_path / "x.gguf", header(kind, **values)))
 
 
-def test_what_llama_cpp_decides_by_architecture(tmp_path, seen):
-    window = {"attention__sliding_window": 512}
-    found = read(tmp_path, "gemma3n", block_count=35, **window, attention__shared_kv_layers=15)
-    assert found.caches[0].least == (16 + 4 * 64) * 2**20
-    assert found.cache_label is Label.APPROXIMATE
-    bloom = {"block_count": 30, "attention__head_count": 32, "attention__head_count_kv": 32}
-    (kind,) = read(tmp_path, "bloom", **bloom, attention__key_length=128).kinds
-    assert (kind.layer.positions, kind.layer.rotation) == ("bias", None)
-    (kind,) = read(tmp_path, "gpt2").kinds
-    assert kind.layer.positions == "absolute"
-    stills = read(tmp_path, "smollm3", block_count=36).kinds
-    assert [(k.layer.positions, len(k.layers)) for k in stills] == [("rotation", 27), ("none", 9)]
-    gemma = {"block_count": 34, "embedding_length": 2560, "attention__head_count_kv": 4}
-    gemma |= {"attention__sliding_window": 1024, "context_length": 131072}
-    found = read(tmp_path, "gemma3", **gemma)
-    assert found.caches[0].least == audit(seen("gemma3")).caches[0].least
-    assert {kind.layer.rotation.base for kind in found.kinds} == {10_000}
-    (kind,) = read(tmp_path, "llama", attention__sliding_window=4096).kinds
-    assert kind.layer.width is None
-    assert "leaves the window" in str(read(tmp_path, "phi3", **window))
-    latent = {"attention__key_length": 576, "attention__value_length": 512}
-    latent |= {"attention__key_length_mla": 192, "attention__head_count_kv": 1}
-    (kind,) = read(tmp_path, "deepseek2", **latent).kinds
-    assert (kind.layer.cached, kind.layer.head_size) == (576, 192)
-    assert read(tmp_path, "glm4moe", block_count=47, nextn_predict_layers=1).caches[0].keys == (
-        46 * 32768
-    )
-    near, far = read(tmp_path, "gpt-oss", attention__sliding_window=128).kinds
-    assert (near.layer.width, far.layer.width, near.layer.sink) == (128, None, True)
-    ssm = {"ssm__conv_kernel": 4, "ssm__inner_size": 4096, "ssm__state_size": 128}
-    ssm |= {"ssm__group_count": 16}
-    state, whole = read(tmp_path, "qwen3next", **ssm).kinds
-    assert (len(state.layers), len(whole.layers)) == (9, 3)
-    assert state.layer.state == 3 * (4096 + 2 * 16 * 128) + 4096 * 128
-    assert read(tmp_path, "nomic-bert").caches == ()
-    assert read(tmp_path, "qwen9").status is Status.UNKNOWN
-    assert read(tmp_path, "gemma3").status is Status.UNKNOWN  # its window is not named
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("block_count", 2**32 - 1), ("attention__head_count", 10**9), ("attention__key_length", -1)],
-)
-def test_counts_of_a_header_are_bounded(refusal, key, value, tmp_path):
-    refusal(r"the header has .*; accepted", read, tmp_path, "llama", **{key: value})
-
-
 KEYS = (
     "attention__head_count_kv",
     "attention__sliding_window",
