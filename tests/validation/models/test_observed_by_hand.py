@@ -1,6 +1,7 @@
 """What is noted of a run, and read from the notes: each part beside what is known of it."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -31,11 +32,13 @@ from farfield.validation.models.observed import (
     _frequencies,
     _held,
     _Kept,
+    _own_patterns,
     _picks,
     _positions,
     _positions_note,
     _read,
     _rope,
+    _rotation,
     _rounded,
     _row,
     _source,
@@ -454,6 +457,100 @@ def test_settings_and_base_of_a_rotation():
         1,
         0.5 * math.sqrt(8),
     )
+
+
+class Made(nn.Module):
+    """A rotation that a configuration makes: its frequencies and its factors, by name."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        for name, numbers in config.angles.items():
+            self.register_buffer(name, torch.tensor(numbers))
+        vars(self).update(config.factors)
+
+
+ANGLES = [1e2 ** (-k / 4) for k in range(3)]  # and a fourth, which is 0
+YARN = {"rope_type": "yarn", "rope_theta": 7.0, "factor": 8.0, "mscale_all_dim": 1.0}
+ROTATED = [
+    ({}, Rotary(6, pytest.approx(1e2)), 1.0),
+    ({"rope_type": "linear", "factor": 4.0}, ("linear", "all angles divided by 4", 1.0), 1.0),
+    ({"type": "linear"}, ("linear", "all angles divided by 1", 1.0), 1.0),
+    ({"type": "linear", "original_max_position_embeddings": 16}, (
+        "linear", "all angles divided by 4", 1.0), 1.0),
+    ({"rope_type": "longrope", "original_max_position_embeddings": 16}, (
+        "longrope",
+        "each angle divided by a number of its own, another one beyond 16 tokens",
+        1.0), 1.0),
+    (YARN, ("yarn", "slow angles divided by 8", 2.25 * 0.5 * math.sqrt(8)), 1.5),
+    ({"rope_type": "llama3", "factor": 2.0}, ("llama3", "slow angles divided by 2", 2.25), 1.5),
+    ({"rope_type": "mrope"}, ("mrope", "the angles are rescaled", 1.0), 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rope", "said", "factor"), ROTATED)
+def test_a_rotation_is_the_one_that_the_library_computes(rope, said, factor):
+    config = Some(max_position_embeddings=64, rope_parameters=rope, factors={})
+    config.angles = {"inv_freq": [*ANGLES, 0.0], "near_inv_freq": ANGLES[:2]}
+    config.factors = {"attention_scaling": factor, "near_attention_scaling": 3.0}
+    module = Made(config)
+    watch = _Watch(turned={1: (module, ""), 2: (module, "near")})
+    found = _rotation(config, watch, 1, call(scaling=0.5))
+    made, turned, known = found
+    said = said if isinstance(said, Rotary) else Rotary(6, made.base, *(said[k] for k in (0, 2, 1)))
+    assert made == replace(said, scale=pytest.approx(said.scale))
+    assert (turned, known) == (factor**2, True)
+    assert _rotation(config, watch, 1, call(scaling=0.5)) is found
+    assert _rotation(config, watch, 1, None)[0].scale == pytest.approx(factor**2)
+    near, turned, _ = _rotation(config, watch, 2, None)
+    assert (near.size, turned) == (4, 9.0) and _rotation(config, watch, 0, None) == (None, 1, True)
+
+
+def test_a_rotation_that_is_not_seen_is_the_one_that_is_said():
+    class Stops(Made):
+        def __init__(self, config):
+            raise RuntimeError
+
+    blind = Stops.__new__(Stops)
+    nn.Module.__init__(blind)
+    blind.config = Some()
+    for turned in (None, (blind, "")):
+        watch = _Watch(turned={0: turned})
+        assert _rotation(Some(rotary_dim=5), watch, 0, None) == (Rotary(5, 10_000.0), 1, False)
+        assert _rotation(Some(), watch, 0, None) == (None, 1, False)
+    wild = Made(Some(angles={"inv_freq": [1.0, math.inf]}, factors={}))
+    with pytest.raises(NotObserved, match="not finite"):
+        _rotation(Some(), _Watch(turned={0: (wild, "")}), 0, None)
+
+
+def lower(size, width=99):
+    return torch.ones(size, size).tril().triu(1 - width).bool()
+
+
+TABLES = [
+    (lower(8), (None, False, False)),
+    (lower(8, 3)[None, None], (3, False, False)),
+    (lower(8, 8), (None, False, False)),
+    (lower(8, 1), (1, False, False)),
+    (torch.stack([lower(8, 3), lower(8)]), (3, False, False)),
+    (lower(8).int(), None),
+    (lower(8)[:, 1:], None),
+    (lower(1), None),
+    (lower(8) & (torch.arange(8) != 5), None),
+    (torch.zeros(8, 8).bool(), None),
+    (torch.ones(8).bool(), None),
+]
+
+
+@pytest.mark.parametrize(("table", "said"), TABLES)
+def test_the_table_of_an_attention_is_what_it_lets_the_last_query_see(table, said):
+    inner, outer = nn.Module(), nn.Module()
+    for module in (inner, outer):
+        module.register_buffer("table", torch.empty(table.shape, dtype=table.dtype, device="meta"))
+    inner.layer_idx = 3
+    whole = network(outer, inner)
+    whole._init_weights = lambda module: setattr(module, "table", table)
+    assert _own_patterns(whole) == ({} if said is None else {3: said})
 
 
 def test_factors_that_grow_are_those_of_the_configuration():
