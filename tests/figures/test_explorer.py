@@ -127,8 +127,7 @@ def test_the_explorer_shows_the_blocks_of_the_answers():
 
 def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():
     question, verdict = decided("-log(1+n)*(1 + 1/log(log(n+20)))", 0.05)
-    shown = state.html(state.answers_to(question, verdict, {}, 0.05))
-    assert "window" in shown
+    assert "window" in state.html(state.answers_to(question, verdict, {}, 0.05))
 
 
 def test_a_quick_question_is_answered_once(monkeypatch):

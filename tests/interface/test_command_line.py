@@ -213,14 +213,9 @@ def test_help_begins_with_the_command_to_start_with(run):
     assert out.index("farfield demo") < out.index(" explore ") < out.index(" check ")
 
 
-@pytest.fixture(scope="module")
-def wide_answers():
-    return catalogue(), farfield.compare_tails("-n/64", "-sqrt(n)", "alibi")
-
-
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_narrow_terminal_gets_whole_words_within_its_width(width, wide_answers):
-    for answer in wide_answers:
+def test_a_narrow_terminal_gets_whole_words_within_its_width(width):
+    for answer in (catalogue(), farfield.compare_tails("-n/64", "-sqrt(n)", "alibi")):
         wide, narrow = answer.text(), answer.text(width=width)
         known = {*wide.split(), *(word + ":" for word in wide.split())}
         for line in narrow.splitlines():

@@ -1,7 +1,5 @@
 """Code of one's own is handed over in one way to every command."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

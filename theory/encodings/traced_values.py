@@ -436,11 +436,11 @@ def _truncated(path: Path, x: Any) -> Any:
     return applied(lambda p, e: e if e.is_integer else _rounded(rounding, e), int, path, x)
 
 
-def _nearest(path: Path, x: Any, digits: Any = None, **options: Any) -> Any:
+def _nearest(path: Path, x: Any, ndigits: Any = None) -> Any:
     """Python's rounding: a half goes to the even neighbour."""
     x = lifted(x, path)
-    if digits:
-        return FUNCTIONS["round"](path, x * 10**digits) / 10**digits
+    if ndigits:
+        return FUNCTIONS["round"](path, x * 10**ndigits) / 10**ndigits
     if x.expr.is_integer:
         return x
     half = sympy.expand(x.expr + S.Half)

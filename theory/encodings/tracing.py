@@ -422,7 +422,7 @@ def _run(
     of = str(getattr(result, "dtype", "")).rpartition(".")[2]
     slack = CLOSE.get(of, SINGLE if hasattr(result, "detach") else 1e-9)
     try:
-        value = float(result.detach() if hasattr(result, "detach") else result)
+        value = float(result.item() if hasattr(result, "item") else result)
     except OverflowError:
         raise Untraced(f"it gives a whole number beyond all floats at {distance}") from None
     if kind == "bhqk" or _is_truth(result):
@@ -431,7 +431,7 @@ def _run(
 
 
 def _close(theirs: float, formula: float, slack: float) -> bool:
-    if theirs < LEAST[1] or theirs == LEAST[0]:
+    if theirs != formula and (theirs < LEAST[1] or theirs == LEAST[0]):
         theirs = -math.inf
     if math.isnan(theirs) or math.isinf(theirs):
         return theirs == formula
