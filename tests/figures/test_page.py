@@ -120,13 +120,8 @@ def test_a_table_of_values_is_drawn_as_far_as_it_was_seen():
     assert "decides nothing" not in against_critical([("other", encoding("-n/8"))]).title
 
 
-@cache
-def studied():
-    return study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
-
-
 def test_the_page_of_an_idea_holds_all_that_is_known():
-    s = studied()
+    s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
     shown = page_of(s)
     sound(shown)
     assert len(shown) < 1_000_000 and 'class="ladder wide"' in shown

@@ -16,11 +16,6 @@ def test_resolution_of_a_formula(run):
     assert code == 0 and data["scale"] == "1/8" and data["last"] == "p(63) at the scale"
 
 
-def test_resolution_under_a_mask(run):
-    assert "is 0.01." in run("resolution", "nope", "--mask", "window 10")[1]
-    assert "mask: bca 8" in run("resolution", "-n/2", "--bca", "8")[1]
-
-
 def test_resolution_without_an_answer(run):
     assert run("resolution", "n")[0] == 1
     code, out, _ = run("resolution", "xpos")

@@ -622,10 +622,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("args", "options", "said"), BAD)
-def test_bad_input_is_one_clear_line(args, options, said):
-    with pytest.raises(farfield.InputError, match=said) as error:
-        farfield.design(*args, **{"budget_s": BUSY, **options})
-    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+def test_bad_input_is_one_clear_line(refusal, args, options, said):
+    how = {"budget_s": BUSY, **options}
+    assert len(refusal(said, farfield.design, *args, **how)) < 400
 
 
 @pytest.mark.parametrize(

@@ -367,7 +367,7 @@ def _advised(rows: Mapping[Repair, Mended], search: Halving, most: int) -> tuple
     first = next(allowed, base)  # the probe may drop all others
     if base.cut:
         own, cut, row = rows[none], rows[base], rows[first]
-        if none.keys(to) <= most and own.rows and holds(own, cut, trained, to):
+        if none.keys(to) <= most and holds(own, cut, trained, to):
             return none, Advice.NOTHING
         if row.dear or not paired(row, cut).better:
             return base, Advice.NO_DIFFERENCE
