@@ -56,8 +56,6 @@ STYLE: Any = {
     "ytick.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 9,
-    "hatch.color": "#999999",
-    "hatch.linewidth": 0.6,
     "lines.linewidth": 1.6,
     "lines.markersize": 6,
     "figure.facecolor": "none",

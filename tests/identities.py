@@ -7,8 +7,6 @@ identity holds if the numerator of left - right is the zero polynomial. An ident
 accepts is true. A true one that it does not see is refused.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

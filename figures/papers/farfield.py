@@ -94,7 +94,6 @@ def level_cases() -> list[Level]:
     """Every bias or mechanism trained on rows of 64 bytes of code, at width 128 in 4 layers."""
     lines = results().filter(
         col("text").str.starts_with("source code"),
-        col("label") != "runs",
         trained=64,
         layers=4,
         width=128,
@@ -103,10 +102,10 @@ def level_cases() -> list[Level]:
     )
     home, far = (lines.filter(length=n).select("run", "nats") for n in (64, 1024))
     both = home.join(far, on="run", suffix="_far")
-    models = lines.unique("run", maintain_order=True).select("run", "label", "steps")
+    models = lines.unique("run").select("run", "label", "steps")
     means = (
         models.join(both, on="run")
-        .group_by("label", "steps", maintain_order=True)
+        .group_by("label", "steps")
         .agg(col("run").len().alias("seeds"), col("nats").mean(), col("nats_far").mean())
     )
     return sorted(Level(*row) for row in means.iter_rows())
@@ -222,20 +221,19 @@ def _short(label: str) -> str:
 def hold_and_use() -> Drawing:
     """How well keys beyond the training length are used, against how far the loss holds."""
     found = sorted(both(), key=lambda b: -b.used)
-    with_loss = [b for b in found if b.ratio is not None]
+    with_loss = {b: b.ratio for b in found if b.ratio is not None}
     learned = [b for b in found if b.learned]
     aside = [b for b in learned if b.ratio is None]
-    end = 1.2 * max(b.ratio or 1 for b in with_loss)
     look: Any = {"marker": "o", "clip_on": False}
     points = [
         Named(
             _short(b.label) * b.learned,
-            [b.ratio or 0],
+            [ratio],
             [b.used],
             look=look if b.learned else look | {"fillstyle": "none"},
             told=False,
         )
-        for b in with_loss
+        for b, ratio in with_loss.items()
     ]
     named = [p for p in points if p.name]
     columns = {
@@ -244,7 +242,7 @@ def hold_and_use() -> Drawing:
     }
     axes = {
         "xscale": "log",
-        "xlim": (0.96, end),
+        "xlim": (0.96, 1.2 * max(with_loss.values())),
         "ylim": (-0.06, 1.04),
         "xlabel": "perplexity ratio (log)",
         "ylabel": "right answers beyond the training length",

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import rcParams
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from polars import col, concat, lit
 
 import farfield
 from farfield.figures.answer_charts import curve_of
@@ -25,13 +27,15 @@ from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
 from farfield.figures.index import INDEX
 from farfield.figures.matrices import cells, heat_map
+from farfield.figures.papers import farfield as own_models
 from farfield.figures.papers.measured_figures import verdict_of
 from farfield.figures.parameter_map import parameter_map
 from farfield.figures.priors import against_critical, kept_share
-from farfield.figures.style import COLUMN_STYLE, STYLE, round_numbers, spoken
+from farfield.figures.style import COLUMN_STYLE, STYLE, house, round_numbers, spoken
 from farfield.theory.answers.notation import terminal
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES
 from farfield.theory.encodings import encoding
+from farfield.validation.results import results
 from farfield.validation.study.place import place
 from farfield.validation.study.prediction import predict
 
@@ -104,6 +108,7 @@ MORE = {name: cache(draw) for name, draw in MORE.items()}
 
 FILE = Path(__file__).parents[1] / "data" / "drawings.json"
 LOOK = ("linestyle", "linewidth", "marker", "markersize", "fillstyle", "alpha", "drawstyle")
+LOOK += ("zorder", "clip_on", "markerfacecolor")
 
 
 def numbers(text):
@@ -127,7 +132,7 @@ def line(found):
     """A line: its name, its colour and look, its points."""
     look = [short(getattr(found, f"get_{name}")()) for name in LOOK]
     ends = [course(x) for x in found.get_xydata().T]
-    return [found.get_label(), to_hex(found.get_color()), *look, found.get_clip_on(), *ends]
+    return [found.get_label(), to_hex(found.get_color()), *look, *ends]
 
 
 def filled(found):
@@ -135,34 +140,55 @@ def filled(found):
     shade = sorted({to_hex(c, keep_alpha=True) for c in found.get_facecolor()})
     paths = [path.vertices for path in found.get_paths()] or [[]]
     cells = found.get_array() if isinstance(found, QuadMesh) else np.concatenate(paths)
-    return [shade, [*map(short, found.get_linewidth())], course(np.ravel(cells))]
+    ink = sorted({to_hex(c, keep_alpha=True) for c in found.get_edgecolor()})
+    return [shade, ink, [*map(short, found.get_linewidth())], found.zorder, course(np.ravel(cells))]
 
 
 def axis(found):
-    """An axis: its label, scale, ends and ticks."""
+    """An axis: its label, scale, ends, ticks and grid."""
     ticks = [[short(float(at)) for at in found.get_majorticklocs()]]
     words = [text.get_text() for text in found.get_ticklabels()]
     ends = [short(float(end)) for end in found.get_view_interval()]
-    return [found.get_label_text(), found.get_scale(), ends, *ticks, words]
+    grid = [(x.get_visible(), x.get_linewidth(), x.get_alpha()) for x in found.get_gridlines()[:1]]
+    return [found.get_label_text(), found.get_scale(), ends, *ticks, words, *grid]
 
 
 def frame(axes):
-    """A frame with all that is in it."""
+    """A frame with all that is in it, and its place in the figure."""
     images = [
         [course(i.get_array()), [short(float(x)) for x in (*i.get_extent(), *i.get_clim())]]
         for i in axes.images
     ]
     texts = [
-        [t.get_text(), to_hex(t.get_color()), t.get_fontsize(), t.get_ha(), t.get_va()]
+        [
+            *(t.get_text(), to_hex(t.get_color()), t.get_fontsize(), t.get_ha(), t.get_va()),
+            *(t.get_clip_on(), *(round(float(x), 3) for x in t.get_position())),
+        ]
         for t in axes.texts
     ]
-    areas = [[to_hex(p.get_facecolor(), keep_alpha=True), p.get_zorder()] for p in axes.patches]
+    areas = [
+        [to_hex(p.get_facecolor(), keep_alpha=True), p.get_zorder(), p.get_linewidth()]
+        for p in axes.patches
+    ]
+    spines = [[s.get_visible(), s.get_linewidth()] for s in axes.spines.values()]
+    leaders = [
+        [
+            to_hex(x.get_color()),
+            x.get_linewidth(),
+            x.get_clip_on(),
+            x.get_xydata().round(2).tolist(),
+        ]
+        for x in axes.lines
+        if x.get_gid() == "leader"
+    ]
     return {
-        "title": axes.get_title(),
+        "title": [axes.get_title(), axes.title.get_fontsize()],
+        "place": [[round(float(x), 2) for x in axes.get_position().bounds], axes.get_aspect()],
+        "spines": spines,
         "x": axis(axes.xaxis),
         "y": axis(axes.yaxis),
-        "grid": axes.xaxis.get_gridlines()[0].get_visible() if axes.xaxis.get_gridlines() else None,
         "lines": [line(x) for x in axes.lines if x.get_gid() != "leader"],
+        "leaders": leaders,
         "filled": [filled(x) for x in axes.collections],
         "areas": areas,
         "images": images,
@@ -171,6 +197,8 @@ def frame(axes):
 
 
 def figure(found):
+    if (layout := found.get_layout_engine()) is not None:
+        layout.execute(found)
     return {
         "inches": [short(x) for x in found.get_size_inches()],
         "frames": [frame(axes) for axes in found.axes],
@@ -319,46 +347,6 @@ def test_every_point_of_a_line_is_in_the_table_beside_it(drawn):
                 assert shown <= table, (name, line.get_label(), shown - table)
 
 
-FAR = ("qin2024.fig6", "KERPLE-log, r1 = 6/5")
-"""A line that leaves its frame: it ends far above the others."""
-ZOOMS = {"chi2023.fig6", "chi2023.fig7"}
-"""Below is the beginning of what is above."""
-CLOUDS = {"farfield.levels", "farfield.hold-and-use"}
-"""Points with a name each, which take more room."""
-
-
-def test_lines_fill_their_frames_and_lie_within_them(drawn):
-    for name, drawing in drawn.items():
-        above, *below = drawing.figure.axes
-        for axes in (above, *below * (name not in ZOOMS)):
-            transform = axes.transData + axes.transAxes.inverted()
-            lines = [
-                (xy.clip(0, 1) if (name, line.get_label()) == FAR else xy)
-                for line, points in named(axes)
-                for xy in [transform.transform(points)]
-            ]
-            if lines:
-                low, high = np.min(np.concatenate(lines), 0), np.max(np.concatenate(lines), 0)
-                assert (low > -0.001).all() and (high < 1.001).all(), name
-                assert (high - low > (0.75, 0.55 if name in CLOUDS else 0.65)).all(), name
-
-
-def test_a_panel_takes_at_most_three_inches_of_a_column(drawn):
-    for name, drawing in drawn.items():
-        width, height = drawing.figure.get_size_inches()
-        frames = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
-        rows = {round(axes.get_position().y0, 2) for axes in frames}
-        assert width == 3.4 and 1.5 < height / len(rows) <= (4.2 if name in CLOUDS else 3), name
-
-
-def test_cells_leave_little_of_their_figure_empty():
-    """Squares are as large as the width of a column allows."""
-    for e in (e for e in INDEX.values() if e.kind == "schematic"):
-        figure = exhibit(e.id).figure
-        figure.get_layout_engine().execute(figure)
-        assert (figure.get_tightbbox().size > 0.87 * figure.get_size_inches()).all(), e.id
-
-
 def test_cells_say_what_is_seen():
     """Seen keys grey, those pointed at blue, others empty; as much room left as right of them."""
     axes, seen = Figure().subplots(), np.tri(3, 4, dtype=bool)
@@ -381,6 +369,8 @@ def test_cells_say_what_is_seen():
         ((15, 75), [20, 30, 40, 50, 60]),
         ((0.03, 0.06), [0.03, 0.04, 0.05, 0.06]),
         ((410, 490), [420, 440, 460, 480]),
+        ((1, 1.12), [1, 1.05, 1.1]),
+        ((1.0001, 1.0004), []),
         ((1.01, 1.029), [1.01, 1.015, 1.02, 1.025]),
         ((1e-6, 3e-6), [1e-6, 2e-6, 3e-6]),
     ],
@@ -396,10 +386,12 @@ def test_a_heat_map_is_the_bias_by_distance_and_empty_after_the_query():
 
 def test_what_helps_to_read_is_fainter_than_what_is_read():
     """Grid, frame, comparisons, leaders and data, in this order of weight."""
-    for style in (STYLE, COLUMN_STYLE):
+    for style, usual in ((STYLE, house()), (COLUMN_STYLE, house(column=True))):
+        with usual:
+            assert all(rcParams[k] in (v, [v]) for k, v in style.items())
         grid, frame = style["grid.linewidth"], style.get("axes.linewidth", 0.8)
         assert grid < frame <= RULE["linewidth"] < style["lines.linewidth"] < 1.7
-        assert style["grid.alpha"] < 0.2 and style["hatch.linewidth"] < frame
+        assert style["grid.alpha"] < 0.2 and not style["legend.frameon"]
         assert style["lines.markersize"] <= 4 * style["lines.linewidth"]
         assert style["legend.fontsize"] < style["font.size"] == style["axes.titlesize"] <= 10
 
@@ -453,6 +445,24 @@ def test_captions_of_our_models_are_read_off_their_points():
     assert numbers(drawing.caption)[:2] == [len(well), len(learned)]
     assert f"measured for {len(known)} of these; it holds for all" in drawing.caption
     assert all(row[4] <= 1.05 for row in known) and {row[1] for row in learned} >= {1, 2}
+
+
+OTHERS = {"trained": 8, "layers": 9, "width": 8, "steps": 8, "mask": "BCA", "protocol": "scores"}
+OTHERS |= {"text": "prose", "experiment": "floors", "order_loss": None}
+SPARED = {"levels": ("steps", "experiment", "order_loss"), "mixtures": ("text", "experiment")}
+SPARED["hold_and_use"] = (*OTHERS.keys() - {"trained", "mask"},)
+"""What may differ among the models of a drawing, or is asked of some of its rows alone."""
+
+
+@pytest.mark.parametrize("name", SPARED)
+def test_models_of_another_setting_are_not_drawn_among_ours(name, monkeypatch):
+    known, draw = results(), getattr(own_models, name)
+    spoilt = known.with_columns(nats=9.0, ratio=9.0, accuracy=0.0)
+    kept = {k: lit(v, known.schema[k]) for k, v in OTHERS.items() if k not in SPARED[name]}
+    others = [spoilt.filter(col(k).ne_missing(v)).with_columns(v.alias(k)) for k, v in kept.items()]
+    before = draw().data
+    monkeypatch.setattr(own_models, "results", lambda: concat([known, *others]))
+    assert len(others) > 1 and draw().data == before
 
 
 def means(rows, x, y):

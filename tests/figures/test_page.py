@@ -19,7 +19,7 @@ from fontTools.ttLib import TTFont
 from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
 from farfield.figures.document import Section, Sheet, folded, page, piece
 from farfield.figures.priors import against_critical
-from farfield.figures.style import INK, house, new_figure, svg
+from farfield.figures.style import INK, house, new_figure, picture_file, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -102,6 +102,7 @@ def test_a_study_without_runs_shows_no_measurement():
 
 def test_what_has_no_number_is_said_where_it_is_told():
     shown = page_of(study(["type1", "rope", "learned"]))
+    assert "<title>Study of Type 1, RoPE, Learned</title>" in shown
     told = "Receptive field and leak are defined for additive biases only."
     assert shown.count(told) == 2
     assert shown.index("RoPE</h2>") < shown.index(told) < shown.index("Learned</h2>")
@@ -119,13 +120,8 @@ def test_a_table_of_values_is_drawn_as_far_as_it_was_seen():
     assert "decides nothing" not in against_critical([("other", encoding("-n/8"))]).title
 
 
-@cache
-def studied():
-    return study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
-
-
 def test_the_page_of_an_idea_holds_all_that_is_known():
-    s = studied()
+    s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
     shown = page_of(s)
     sound(shown)
     assert len(shown) < 1_000_000 and 'class="ladder wide"' in shown
@@ -231,6 +227,8 @@ def test_figures_are_deterministic_and_prefixed():
             figure, axes = new_figure(3.6)
             axes.plot([1, 2, 3], label="a", marker="o")
             axes.legend()
+        root = ElementTree.fromstring(picture_file(figure, name))
+        assert [part.tag.rpartition("}")[2] for part in root][:2] == ["style", "rect"]
         return svg(figure, name)
 
     def own(drawn):

@@ -4,8 +4,6 @@
 `make formal` has the prover check them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sympy import Expr

@@ -9,8 +9,6 @@ from `statements.json`; `--write` records them anew. Last, each of these checks 
 its kind and must find it. Needs the prover.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -181,8 +181,7 @@ def test_every_verb_has_the_exit_code_of_every_status(
 
 
 def test_the_table_of_exit_codes_leaves_no_verb_out():
-    verbs = {*VERBS}
-    assert verbs == {words.split()[0] for words in QUESTIONS} | NO_QUESTION
+    assert {*VERBS} == {words.split()[0] for words in QUESTIONS} | NO_QUESTION
 
 
 def test_one_unknown_answer_of_several_is_enough():

@@ -1,7 +1,5 @@
 """`farfield lint FILE.py:NAME`: the finding that matters, the report, the verdict, a picture."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """A model of unlike layers: how far influence comes, against convolutions by hand."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

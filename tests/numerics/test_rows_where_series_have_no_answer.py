@@ -1,8 +1,6 @@
 """Where the whole series has no answer, that of a row of 4,096 keys stands beside it, and is the
 one that is given when the row is asked about."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -12,8 +12,6 @@ Numbers at finitely many points confirm; they prove nothing by themselves. What 
 is that a step says something false: then it raises `ProofError`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

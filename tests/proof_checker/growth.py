@@ -5,8 +5,6 @@ with a factor exp(...) is ordered by the limit of its logarithm, a sum of smalle
 expansion is made and nothing is sorted, so that a slip of the engine's comparison shows.
 """
 
-from __future__ import annotations
-
 import sympy
 from sympy import Expr, S
 

@@ -6,8 +6,6 @@ log(8)/log(2) in a floor. Without such a test only balls decide, and a question 
 stays open.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

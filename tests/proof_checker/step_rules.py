@@ -5,8 +5,6 @@ confirms. `CHECKED` is the table of them all, `apply` the driver. A rule without
 its theorem.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -60,7 +60,7 @@ def linear(e: Expr, x: Symbol) -> tuple[Expr, Expr] | None:
     slopes: list[Expr] = []
     rest: list[Expr] = []
     for term in sympy.Add.make_args(e):
-        factor, power = term.as_independent(x, as_Add=False)
+        factor, power = term.as_independent(x)
         if power != x and power is not S.One:
             return None
         (rest if power is S.One else slopes).append(factor)

@@ -104,7 +104,7 @@ def _product_to_sum(waves: list[Expr]) -> list[Expr]:
 
 def in_harmonics(c: Expr) -> Coefficient:
     """The coefficient in harmonics, so that sin^2 + cos^2 is the constant it is."""
-    if not (c.is_Add and c.has(n)):
+    if not c.is_Add:
         return c
     try:
         simpler = coefficient(harmonics(c))
@@ -136,7 +136,7 @@ def decompose(
     waves: dict[Expr, tuple[Expr, Expr]] = {}
     others: list[tuple[Expr, Expr]] = []
     for term in sympy.Add.make_args(harmonics(e)):
-        factor, rest = term.as_independent(variable, *atoms, as_Add=False)
+        factor, rest = term.as_independent(variable, *atoms)
         if rest == 1:
             constant += factor
         elif isinstance(rest, (sympy.sin, sympy.cos)) and not rest.has(*atoms):
@@ -216,8 +216,6 @@ def _bounds_of_terms(e: Expr, context: Context) -> Bounds:
 
 def _product(low: Expr, high: Expr, a: Expr, b: Expr, context: Context) -> Bounds:
     """The product of the intervals [low, high] and [a, b]."""
-    if low == high == 1:
-        return a, b
     if any(x.is_infinite for x in (a, b, low, high)):
         raise Undecided("the product of unbounded oscillations")
     corners = [x * y for x in (low, high) for y in (a, b)]

@@ -132,3 +132,98 @@ def test_a_choice_is_settled_where_its_parts_are_equal_or_cross_late(text, token
     weights = np.exp(encoding(text).bias(np.arange(20_000))[0].astype(np.longdouble))
     left = 1 - np.cumsum(weights) / weights.sum()
     assert theoretical_receptive_field(text, "1/10").tokens == tokens == 1 + np.argmax(left < 0.1)
+
+
+ORDER = [(48, 100), (1000, 200), (5, 400)]  # a place, and bits
+REMAINDER = [(48, 10), (48, 10, 200), (3000, 7)]  # a place, half of the order, an end
+SECTORS = {  # sector, orders, log2 of remainders; panels, log2 of rests and of an integral's radius
+    "-2*log(1+n)-1/(n+2)": (
+        (1, 0.5, 32, [15, 13, 0], [-97.98, -97.98, -159.66]),
+        (60.997, 1, -85.42, [3.75, 14.25, 63.75], [-3.82, -14.25, -63.75]),
+        [-46.18, -107.86, -88.68, -88.58],
+    ),
+    "-sqrt(n+1)": (
+        (1, 0.5, 32, [15, 13, 0], [-95.59, -95.59, -191.22]),
+        (60.997, 8, -132.42, [3.75, 10.125, 13.969], [-2.85, -147.86, -1065.66]),
+        [-720.59, -1857.2, -88.52, -86.78],
+    ),
+    "-log(n+20)-2*log(log(n+20))": (
+        (2, 0.5, 16384, [15, 13, 0], [-97.77, -97.77, -154.91]),
+        (4.111, 1, -82.63, [1.322, 2.657, 4.155], [-3.22, -5.31, -8.31]),
+        [-4.75, -5.91, -89.1, -89.09],
+    ),
+    "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))": (
+        (3, 0.5, 1 << 32, [15, 13, 0], [-95.61, -95.61, -154.01]),
+        (1.414, 1, -85.38, [0.279, 0.977, 1.424], [-1.99, -4.61, -7.0]),
+        [-1.65, -1.95, -89.29, -89.5],
+    ),
+}
+
+
+def log2(ball):
+    return float((ball.log() / arb(2).log()).mid())
+
+
+@pytest.mark.parametrize("text", SECTORS)
+def test_bounds_of_a_sum_on_a_sector_are_no_wider_than_they_were(text):
+    """A bound that is too small is found by the laws above, one that is too large here alone."""
+    sector, panels, sizes = SECTORS[text]
+    kernel = find(read(text))
+    s, a = kernel.sector, kernel.area
+    with precision(96):
+        near, form = [log2(s.remainder(*x)) for x in REMAINDER], a._far_form(64)
+        assert (a.depth, s.theta, s.first, [s.order(*x) for x in ORDER]) == sector[:4]
+        assert near == pytest.approx(sector[4], abs=0.02)
+        edges = [a._edge(k) for k in (0, 7, 40)]
+        found = float(a._far_since(64)), form[0].count_ops(), log2(form[1])
+        assert found == pytest.approx(panels[:3], abs=0.02)
+        assert [float(e.t) for e in edges] == pytest.approx(panels[3], abs=1e-3)
+        assert [float(e.height) for e in edges] == pytest.approx(panels[4], abs=0.01)
+        areas = [a.beyond(a.to_t(arb(x))) for x in (60, 2000)]
+        rests = [log2(a.rest(a._edge(k).t, arb(2) ** -900)) for k in (20, 50)]
+        wide = [log2(x.rad() / x.mid()) for x in areas]
+        assert [*rests, *wide] == pytest.approx(sizes, abs=0.02)
+
+
+SUMS = {  # log2 of the relative radius of T_0, T_100, T_100000 at 64 and 192 bits; terms summed
+    "-2*log(1+n)-1/(n+2)": ([-83.16, -79.31, -88.57, -209.85, -203.03, -218.08], 48),
+    "-sqrt(n+1)": ([-81.35, -74.52, 115.17, -209.19, -198.45, -198.26], 48),
+    "-log(n+20)-2*log(log(n+20))": ([-81.2, -82.51, -89.04, -206.81, -206.12, -220.63], 48),
+    "-2*log(n+1)+sin(log(n+1))": ([-84.21, -79.82, -88.49, -212.0, -203.64, -218.92], 48),
+    "-log(3+n)^2": ([-87.74, -69.31, -72.44, -219.46, -193.92, -191.73], 48),
+    "-n^(3/10)/2": ([-82.17, -83.06, -87.28, -207.0, -206.58, -213.89], 48),
+    "-3/2*log(n+1)-atan(n)": ([-83.43, -80.77, -88.92, -209.57, -204.42, -219.33], 48),
+    "-n**2/9-n": ([-94.4, -85.0, -63.15, -222.59, -213.0, -191.15], 165),
+    "-loggamma(n+1)": ([-95.72, -86.99, -63.83, -223.54, -214.99, -191.83], 165),
+    "-n/log(n+20)": ([-93.14, -89.31, -63.84, -221.09, -217.31, -191.84], 1025),
+    "-4*log(n+2)-log(n+2)*sin(n**2)": ([-22.46, -9.3, 0.0, -22.46, -9.3, 0.0], 4096),
+    "-n/50+frac(n*sqrt(2))": ([-60.08, -57.21, -1.11, -60.08, -57.21, -1.11], 2048),
+}
+
+
+@pytest.mark.parametrize("text", SUMS)
+def test_sums_are_enclosed_as_finely_as_they_were(text, short_envelopes):
+    sizes, terms = SUMS[text]
+    kernel, found = find(read(text)), []
+    for bits in (64, 192):
+        with precision(bits):
+            balls = [to_arb(kernel.tail(j)) for j in (0, 100, 10**5)]
+            found += [log2(ball.rad() / ball.mid()) for ball in balls]
+    assert found == pytest.approx(sizes, abs=0.05)
+    summed = kernel._base(64)[0] if hasattr(kernel, "_base") else len(kernel._sums()[64])
+    assert summed == terms
+
+
+RESTS = {  # log2 of the rest beyond 16 and 200; where it is below 2^-72, 2^-308 of T_0, T_30
+    "-n**2/9-n": ([-27.62, -6305.41], [64, 94]),
+    "-loggamma(n+1)": ([-37.47, -1175.47], [64, 94]),
+    "-n*log(n+2)": ([-58.14, -1446.35], [64, 94]),
+    "-5*sqrt(n)": ([-25.17, -92.58], [128, 4126]),
+}
+
+
+@pytest.mark.parametrize("text", RESTS)
+def test_the_rest_of_a_direct_sum_is_no_wider_than_it_was(text):
+    kernel, (rests, ends) = find(read(text)), RESTS[text]
+    assert [log2(kernel.rest(y)) for y in (16, 200)] == pytest.approx(rests, abs=0.02)
+    assert [kernel._end(j, j + 64, bits)[0] for j, bits in ((0, 64), (30, 300))] == ends

@@ -5,10 +5,13 @@ import random
 import mpmath
 import pytest
 import sympy
+from flint import fmpq
 
 from farfield.theory.algebra.exceptions import SignNeeded, Undecided
+from farfield.theory.coefficients import exact, zeros
 from farfield.theory.coefficients.exact import coefficient
 from farfield.theory.coefficients.signs import (
+    Context,
     proved_rational,
     sign,
     sign_factors,
@@ -165,3 +168,176 @@ def test_a_quadratic_is_split_at_its_roots():
     roots = {sign_key(f)[0] for f in sign_factors(a**2 - a - 1) if f.free_symbols}
     golden = (1 + sympy.sqrt(5)) / 2
     assert {sympy.simplify(a - r) for r in roots} == {golden, sympy.expand(1 - golden)}
+
+
+# -- limits and bounds by hand ---------------------------------------------------------------------
+
+X, Y = sympy.symbols("x y")
+ROOT2, THIRD = sympy.sqrt(2), sympy.Rational(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("e", "u", "low", "radicals"),  # log2 of u is from above: 2 has two bits, 3 and 5 two and three
+    [
+        (sympy.Rational(-5, 3), 3, 2, []),
+        (sympy.Rational(1, 2), 0, 2, []),
+        (ROOT2, 1, 0, [2]),
+        (sympy.Pow(2, -sympy.S.Half, evaluate=False), 0, 1, [2]),
+        (1 / ROOT2, 1, 2, [2]),
+        (sympy.Pow(4 * THIRD, THIRD, evaluate=False), sympy.Rational(7, 3), 2, [3]),
+        (sympy.Pow(THIRD, THIRD, evaluate=False), 0, sympy.Rational(2, 3), [3]),
+        (sympy.Pow(4 * THIRD / 5, THIRD, evaluate=False), 3, sympy.Rational(10, 3), [3]),
+        (ROOT2 + THIRD, 4, 2, [2]),
+        (THIRD * ROOT2, 1, 2, [2]),
+        ((ROOT2 + 1) ** 3, 6, 0, [2]),
+        ((ROOT2 + 1) ** -2, 0, 4, [2]),
+        (sympy.sqrt(ROOT2 + 1), 1, 0, [2, 2]),
+        (sympy.cos(sympy.pi / 7), 1, 1, [28]),
+        (sympy.tan(sympy.pi / 7), 2, 2, [28]),
+        (sympy.GoldenRatio, 4.5, 4, [2]),
+        (sympy.sin(sympy.pi / 1000), 1, 1, [4000]),
+        (sympy.Integer(2) ** sympy.Rational(1, 64), sympy.Rational(1, 32), 0, [64]),
+        (sympy.Integer(2) ** sympy.Rational(1, 65), None, None, []),
+        ((ROOT2 + 1) ** 64, 128, 0, [2]),
+        ((ROOT2 + 1) ** 65, None, None, []),
+        (sympy.sin(sympy.pi / 1001), None, None, []),
+        (sympy.pi, None, None, []),
+        (sympy.cos(1), None, None, []),
+    ],
+    ids=str,
+)
+def test_the_separation_bound_by_hand(e, u, low, radicals):
+    noted = {}
+    if u is None:
+        with pytest.raises(Undecided):
+            zeros._bfmss(e, noted)
+    else:
+        found = zeros._bfmss(e, noted)
+        assert found == (pytest.approx(float(u)), pytest.approx(float(low)))
+        assert sorted(noted.values()) == radicals
+
+
+IN_EXP = "expansion in exponentials"
+LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
+
+
+@pytest.mark.parametrize(
+    ("ask", "wanted"),
+    [
+        (lambda: exact._length(X**5), 1),
+        (lambda: exact._length((X + 1) * (Y + 2) * X), 4),
+        (lambda: exact._length((X + Y + 1) ** 3 + X), 11),
+        (lambda: exact._length((X + 1) ** -3), 4),
+        (lambda: exact._length((X + 1) ** 4000), 3001),
+        (lambda: exact._length(sympy.sin((X + 1) ** 2999)), 1),
+        (lambda: exact._length(sympy.sin((X + 1) ** 3000)), 3001),
+        (lambda: exact._length((X + 1) ** Y), 1),
+        (lambda: exact.expand((X + Y) ** 3000), "is too long to be multiplied out"),
+        (lambda: exact.power(fmpq(2, 3), fmpq(-2)), fmpq(9, 4)),
+        (lambda: exact.power(fmpq(2), fmpq(1, 2)), ROOT2),
+        (lambda: exact.power(fmpq(1), fmpq(10**5)), fmpq(1)),
+        (lambda: exact.power(sympy.pi, fmpq(10**5)), sympy.pi**10**5),
+        (lambda: exact.power(fmpq(2), fmpq(10**4)), fmpq(2**10_000)),
+        (lambda: exact.power(fmpq(2), fmpq(10_001)), "a constant is too large"),
+        (lambda: exact.power(fmpq(2), fmpq(-10_001)), "a constant is too large"),
+        (lambda: exact.power(sympy.pi / 2, fmpq(10**5)), "a constant is too large"),
+        (lambda: exact.times(fmpq(0), X), fmpq(0)),
+        (lambda: exact.times(X, fmpq(0)), fmpq(0)),
+        (lambda: exact.times(fmpq(1), X), X),
+        (lambda: exact.times(X, fmpq(1)), X),
+        (lambda: exact.times(X, fmpq(2, 3)), X * 2 / 3),
+        (lambda: exact.times(fmpq(2, 3), X), X * 2 / 3),
+        (lambda: exact.times(X, Y), X * Y),
+        (lambda: exact.plus(X, fmpq(1, 2)), X + sympy.Rational(1, 2)),
+        (lambda: exact.plus(X, -X), fmpq(0)),
+        (lambda: exact.total([fmpq(1), fmpq(2), fmpq(3)]), fmpq(6)),
+        (lambda: exact.total([fmpq(1), X, fmpq(3), Y]), X + Y + 4),
+        (lambda: exact.total([fmpq(1), X]), X + 1),
+        (lambda: exact.minus(X), -X),
+        (lambda: exact.minus(fmpq(1)), fmpq(-1)),
+        (lambda: exact.inverse(fmpq(2)), fmpq(1, 2)),
+        (lambda: exact.inverse(X), 1 / X),
+        (lambda: exact.logarithm(fmpq(1)), fmpq(0)),
+        (lambda: exact.logarithm(fmpq(3)), sympy.log(3)),
+        (lambda: exact.coefficient(sympy.oo), "not a finite real number"),
+        (lambda: exact.coefficient(2 - sympy.oo * X), "not a finite real number"),
+        (lambda: exact.coefficient(sympy.nan), "not a finite real number"),
+        (lambda: exact.coefficient(1 + sympy.I), "not a finite real number"),
+        (lambda: exact.coefficient(X + sympy.Float("0.5")), "not a finite real number"),
+        (lambda: exact.plus(ROOT2, sympy.Add(*LOGARITHMS[:298])).args[0].is_Pow, None),
+        (lambda: exact.plus(fmpq(1), sympy.Add(*LOGARITHMS[:300])), "a coefficient grew too large"),
+        (lambda: exact.linear(2 * X + 1, X), (2, 1)),
+        (lambda: exact.linear(Y + 1, X), None),
+        (lambda: exact.linear(X**2, X), None),
+        (lambda: Context(work=59_999).spend(1), None),
+        (lambda: Context(work=59_999).spend(2), "the work budget was spent"),
+    ],
+)
+def test_exact_coefficients_by_hand(ask, wanted):
+    if isinstance(wanted, str):
+        with pytest.raises(Undecided, match=wanted):
+            ask()
+    else:
+        found = ask()
+        assert wanted is None or (found == wanted and type(found) is type(wanted))
+
+
+@pytest.mark.parametrize(
+    ("c", "proof"),
+    [
+        ((X + 1) ** 12 - sympy.expand((X + 1) ** 12), "expansion"),
+        ((X + 1) ** 13 - sympy.expand((X + 1) ** 13), None),
+        (sympy.log(8) - 3 * sympy.log(2, evaluate=False), "expansion"),
+        (sympy.log(sympy.E * 2) - 1 - sympy.log(2), "expansion"),
+        (sympy.log(sympy.pi**2 / 3) - 2 * sympy.log(sympy.pi) + sympy.log(3), "expansion"),
+        (sympy.gamma(sympy.Rational(1, 2), evaluate=False) - sympy.sqrt(sympy.pi), IN_EXP),
+        (sympy.sinh(1) - (sympy.E - 1 / sympy.E) / 2, "expansion"),
+        (sympy.sin(1) ** 2 + sympy.cos(1) ** 2 - 1, IN_EXP),
+        ((1 + ROOT2) ** 2 - 3 - 2 * ROOT2, "separation bound"),
+        (sympy.harmonic(101) - sympy.harmonic(101), "separation bound"),
+        (sympy.log(2) - sympy.log(3), None),
+        (ROOT2 - sympy.Rational(14142, 10000), None),
+    ],
+    ids=str,
+)
+def test_zeros_say_how_they_are_proved(c, proof):
+    assert proved_zero(c) == proof
+
+
+@pytest.mark.parametrize(
+    ("c", "key", "flip"),
+    [
+        (2 - 2 * X, X - 1, -1),
+        (3 * X + 2, X + sympy.Rational(2, 3), 1),
+        (X - Y, X - Y, 1),
+        (Y - X, X - Y, -1),
+        (-X, X, -1),
+        (X**2 - 2, X**2 - 2, 1),
+    ],
+)
+def test_a_sign_has_one_key(c, key, flip):
+    assert sign_key(c) == (key, flip)
+
+
+def test_factors_have_the_sign_of_the_whole():
+    a, b = parameter("a", "real"), parameter("b", "positive")
+    at = {a: sympy.Rational(-7, 3), b: sympy.Rational(3, 5)}
+    for c, count in (
+        (a**2 + a + 1, 1),  # of its leading coefficient
+        (-(a**2) - a - 1, 1),
+        (a**2 - 3 * a + 2, 3),
+        (-2 * (a - b) ** 3, 2),
+        ((a - b) ** 2 * (a + 1), 3),
+        (b * (a - 1), 1),
+        ((a - 1) / (a + 2), 2),
+        ((a - b) / (b + 1), 1),
+        (sympy.sqrt(a + 4) * (a - 3), 2),
+        (a**2 - b, 1),
+        (2 * a**2 - 3, 3),
+    ):
+        found = sign_factors(c)
+        value = sympy.prod(f.xreplace(at) for f in found)
+        assert sympy.sign(value) == sympy.sign(c.xreplace(at)), c
+        assert len([f for f in found if f != 1]) <= count + 1, (c, found)
+    with pytest.raises(Undecided, match="is too large"):
+        sign_factors(sympy.Add(*LOGARITHMS[:152]) * a)

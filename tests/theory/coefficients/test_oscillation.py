@@ -1,5 +1,7 @@
 """Oscillating coefficients against their values: bounds hold, those of one wave are attained."""
 
+import itertools
+
 import numpy as np
 import pytest
 import sympy
@@ -8,6 +10,7 @@ from flint import fmpq
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, oscillates
 from farfield.theory.coefficients.oscillation import (
+    _product_to_sum,
     amplitude,
     below,
     bounded_atom,
@@ -15,6 +18,7 @@ from farfield.theory.coefficients.oscillation import (
     decompose,
     eventual_sign,
     harmonics,
+    in_harmonics,
     inverse_of,
     log_of,
     low_sign,
@@ -25,10 +29,14 @@ from farfield.theory.coefficients.oscillation import (
     vanishes,
 )
 from farfield.theory.formula.grammar import read
+from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
 AT = np.arange(20_000)
+INF = sympy.oo
+A = parameter("a", "real")
+U, NEGATIVE, LOW = bounded_atom(-1, 3), bounded_atom(-3, -1), bounded_atom(-INF, 0)
 WAVES = [
     "sin(n)",
     "3*cos(2*n+1)-1",
@@ -52,6 +60,13 @@ def test_harmonics_are_an_identity_without_products(text):
     waves = found.atoms(sympy.sin, sympy.cos)
     assert all(sum(term.has(w) for w in waves) <= 1 for term in sympy.Add.make_args(found))
     assert not any(p.base in waves for p in found.atoms(sympy.Pow))
+
+
+def test_products_of_waves_are_sums():
+    for f, g in itertools.product((sympy.sin, sympy.cos), repeat=2):
+        whole, parts = f(2 * n) * g(5 * n + 1), _product_to_sum([f(2 * n), g(5 * n + 1)])
+        assert np.allclose(tabulate(sympy.Add(*parts), AT[:50]), tabulate(whole, AT[:50]))
+    assert harmonics(sympy.sin(n) ** 50) == sympy.sin(n) ** 50  # left to its range
 
 
 @pytest.mark.parametrize("text", WAVES)
@@ -89,7 +104,8 @@ def test_decompose_puts_the_parts_together_again():
     again += sympy.Add(*(x * sympy.sin(g) + y * sympy.cos(g) for g, (x, y) in waves.items()))
     assert np.allclose(tabulate(again, AT[:300]), tabulate(e, AT[:300]), atol=1e-12)
     assert len(waves) == 2 and not others
-    assert amplitude(sympy.Integer(3), sympy.Integer(4)) == 5
+    one, sides = sympy.pi + 1, ((3, 4), (sympy.pi + 1, 0), (0, -1 - sympy.pi))
+    assert [amplitude(*map(sympy.S, xy)) for xy in sides] == [5, one, one]
 
 
 def test_identities_vanish_and_nothing_else():
@@ -134,9 +150,79 @@ def test_a_function_of_an_oscillation_is_an_atom_between_its_ends(context):
         power_of(coefficient(read("-2+sin(n)")), fmpq(1, 2), context)
 
 
+@pytest.mark.parametrize(
+    ("c", "low", "high"),
+    [
+        (U, -1, 3),
+        (2 - 3 * U, -7, 5),
+        (U**3, -1, 27),
+        (U**2, 0, 9),
+        (NEGATIVE**2, 1, 9),
+        (bounded_atom(2, 3) ** 2, 4, 9),
+        (bounded_atom(0, 2) ** 2, 0, 4),
+        (bounded_atom(-2, 0) ** 2, 0, 4),
+        (bounded_atom(-3, 2) ** 4, 0, 81),
+        (U * NEGATIVE, -9, 3),
+        (U * NEGATIVE * (NEGATIVE - 1), -12, 36),
+        (U + NEGATIVE / 2 + 1, sympy.Rational(-3, 2), sympy.Rational(7, 2)),
+        (LOW, -INF, 0),
+        (bounded_atom(0, INF), 0, INF),
+        (1 - LOW, 1, INF),
+        (A * sympy.sin(n), -abs(A), abs(A)),
+        ((-1) ** n * sympy.cos(n) + 5, 4, 6),
+        (read("(sin(n)+1/4)*(cos(2*n)-2)"), sympy.Rational(-15, 4), sympy.Rational(9, 4)),
+        (read("(sin(n)+1/4)**2-1"), -1, sympy.Rational(9, 16)),
+        (read("3*(sin(n)+1/4)**2"), 0, sympy.Rational(75, 16)),
+        (read("2*sin(n)*cos(n)"), -1, 1),
+        (read("sin(n)+cos(n)+sin(2*n)"), -1 - sympy.sqrt(2), 1 + sympy.sqrt(2)),
+    ],
+    ids=str,
+)
+def test_bounds_by_hand(c, low, high, context):
+    assert bounds(c, context) == (low, high)
+    assert unbounded(c) is (-INF in (low, -high)) and not unbounded(fmpq(1))
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (lambda context: bounds(U * LOW, context), "the product of unbounded oscillations"),
+        (lambda context: bounds(sympy.sqrt(U), context), "a power of an oscillation"),
+        (lambda context: bounds(1 / U, context), "a power of an oscillation"),
+        (lambda context: bounds(sympy.log(U), context), "the range of log"),
+        (lambda context: harmonics(sympy.sin(n) ** 13), "is too large"),
+        (lambda context: monotone(sympy.exp, sympy.pi * 31831, context), "a constant is too large"),
+        (lambda context: monotone(sympy.exp, U * 10**5, context), "a constant is too large"),
+        (lambda context: power_of(U + 2, fmpq(10_001), context), "a constant is too large"),
+        (lambda context: power_of(U - 4, fmpq(2), context), "a real power of a negative"),
+    ],
+)
+def test_what_has_no_bounds_is_undecided(ask, why, context):
+    with pytest.raises(Undecided, match=why):
+        ask(context)
+
+
+def test_what_does_not_oscillate_is_as_it_is(context):
+    for function, values in (
+        (low_sign, (-1, 0, 1)),
+        (eventual_sign, (-1, 0, 1)),
+        (stays_negative, (True, False, False)),
+        (bounds, tuple((c, c) for c in (-1, 0, 1))),
+    ):
+        assert tuple(function(fmpq(c), context) for c in (-1, 0, 1)) == values
+    assert monotone(sympy.exp, A, context) == sympy.exp(A)
+    assert monotone(sympy.exp, fmpq(10**5), context) == sympy.exp(10**5)
+    found = [monotone(sympy.exp, LOW, context), log_of(coefficient(read("1+sin(n)")), context)]
+    found += [power_of(NEGATIVE, fmpq(-1), context), power_of(U + 2, fmpq(10_000), context)]
+    ends = [(0, 1), (-INF, sympy.log(2)), (-1, sympy.Rational(-1, 3)), (1, sympy.S(5) ** 10_000)]
+    assert [(atom.low, atom.high) for atom in found] == ends and U.is_real
+    one = sympy.sin(n) ** 2 + sympy.cos(n) ** 2 + sympy.sqrt(2)
+    waves = (sympy.sin(n) ** 2 + 1, sympy.sin(n) * sympy.cos(n), U + 1)
+    assert in_harmonics(one) == 1 + sympy.sqrt(2) and [*map(in_harmonics, waves)] == [*waves]
+
+
 def test_infinite_ends(context):
-    shifted = bounded_atom(sympy.S.NegativeInfinity, sympy.S.Zero)
-    assert unbounded(shifted) and not unbounded(coefficient(sympy.sin(n)))
-    assert below(sympy.S.NegativeInfinity, sympy.S.Zero, context)
-    assert not below(sympy.S.Zero, sympy.S.Zero, context)
-    assert bounds(shifted, context) == (sympy.S.NegativeInfinity, sympy.S.Zero)
+    assert not unbounded(coefficient(sympy.sin(n)))
+    ends = (-INF, sympy.S.Zero, sympy.S.One, INF)
+    for k, a in enumerate(ends):
+        assert [below(a, b, context) for b in ends] == [k < j for j in range(4)]

@@ -1,7 +1,5 @@
 """Random programs as source text: biases as people write them, with edges anywhere in 1 to 10^6."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Files of normal projects load as Python loads them, and leave nothing behind."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """No theorem and no certificate that a program breaks: random programs as files, and known ones."""
 
-from __future__ import annotations
-
 import contextlib
 import decimal
 import fractions

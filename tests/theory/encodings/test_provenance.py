@@ -1,7 +1,5 @@
 """What was seen at some positions has no theorem and no certificate beyond them: every question."""
 
-from __future__ import annotations
-
 import random
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Formulas as papers print them, with what a page, HTML or a PDF leaves around them."""
 
-from __future__ import annotations
-
 import pytest
 
 from farfield import check_convergence, encoding

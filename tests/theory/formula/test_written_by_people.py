@@ -1,7 +1,5 @@
 """What people type or paste is read as they mean it, or refused; never as something else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import count, pairwise
+from itertools import count, cycle, pairwise
 
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import SUPERSCRIPT, shortened, terminal
@@ -73,7 +73,7 @@ def named(curve: Curve) -> list[tuple[str, str]]:
 def _colours(lines: Sequence[Line]) -> list[str]:
     """What each line is drawn in; those that ask for nothing take the free places in turn."""
     taken = {line.colour for line in lines if isinstance(line.colour, int)}
-    free = iter([k for k in range(len(COLOURS)) if k not in taken] * (1 + len(lines)) or [0])
+    free = cycle([k for k in range(len(COLOURS)) if k not in taken] or [0])
     colours = []
     for line in lines:
         if isinstance(line.colour, str):
@@ -94,7 +94,7 @@ class _Drawing:
         named = [line.name for line in curve.lines if self._beside(line)]
         longest = max(map(len, (*named, *(name for name, _ in curve.marks))), default=0)
         self.room = min(0.3 * shape.width, longest * shape.type * GLYPH + 18)
-        self.right = shape.width - max(18.0, self.room)
+        self.right = shape.width - self.room
         xs = [v for line in curve.lines for v in line.x] + [v for _, v in curve.posts]
         ys = [v for line in curve.lines for v in line.y] + [v for _, v in curve.marks]
         ys += [v for line in curve.lines for bar in line.bars for v in bar]

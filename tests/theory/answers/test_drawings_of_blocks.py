@@ -1,0 +1,151 @@
+"""Curves and ladders as SVG: axes by hand, all else as recorded, since a look follows from no law.
+
+`python tests/theory/answers/test_drawings_of_blocks.py` records it in `tests/data/curves.json`.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight
+from farfield.theory.answers.writers.svg import (
+    NARROW,
+    WIDE,
+    Axis,
+    climbed,
+    drawn,
+    named,
+    power_of_ten,
+    tick,
+)
+
+FILE = Path(__file__).parents[2] / "data" / "curves.json"
+X, INF = (0.0, 1.0, 2.0, 4.0), math.inf
+CONTEXT, STRONG = Weight.CONTEXT, Weight.STRONG
+CURVES = {
+    "many names": Curve(
+        "A <title>.",
+        "n & m",
+        "y",
+        tuple(Line(f"line {k}", (0.0, 4.0), (1.0, 1 + k / 90)) for k in range(24)),
+        marks=(("a level", 1.05), ("another", 1.06)),
+        posts=(("post", 1.0), ("a post beside it", 1.1), ("at the end", 4.0), ("gone", INF)),
+    ),
+    "weights and verdicts": Curve(
+        "Weights.",
+        "x",
+        "y",
+        (
+            Line("context", X, (1.0, 2.0, 3.0, 4.0), weight=CONTEXT),
+            Line("a context with a long name", X, (4.0, 3.0, 2.0, 1.0), weight=CONTEXT),
+            Line("strong", X, (2.0, 2.5, INF, 3.0), weight=STRONG, colour="converges", dash=1),
+            Line("open", X, (3.0, 2.5, 2.0, 0.5), 7, 2, verdict="diverges"),
+            Line("crossed", X, (3.5, 3.0, 2.5, 2.0), "x", 5, verdict="undecided"),
+            Line("filled", X, (0.6, 0.7, 0.8, 0.9), 1, verdict="converges"),
+            Line("untold", X, (1.5, 1.4, 1.3, 1.2), told=False),
+            Line("", X, (1.6, 1.5, 1.4, 1.3), colour="diverges"),
+            Line("bars", X, (2.2, 2.2, 2.4, 2.6), bars=((2.0, 2.3), (2.1, 2.5))),
+            Line("two points", (1.0, 3.0), (1.0, 1.5), weight=CONTEXT),
+            Line("level", (1.0, 2.0, 3.0, 3.9), (1.7,) * 4),
+        ),
+        at=(0.0, 1.0, 2.0, 4.0),
+    ),
+    "a frame that is left": Curve(
+        "Out of the frame.",
+        "steps",
+        "loss",
+        (
+            Line("leaves above", (1.0, 10.0, 100.0, 1000.0), (1.0, 3.0, 30.0, 300.0)),
+            Line("leaves below", (1.0, 10.0, 100.0, 1000.0), (5.0, 1.0, 0.1, 0.001)),
+            Line("comes back", (1.0, 10.0, 100.0, 1000.0), (1.0, 20.0, 20.0, 2.0)),
+            Line("just meets it", (1.0, 10.0, 100.0, 1000.0), (2.0, 3.0, 8.0, 10.0)),
+            Line("ends on it", (1.0, 10.0, 100.0, 1000.0), (2.0, 20.0, 20.0, 10.0)),
+            Line("stays above", (1.0, 10.0), (20.0, 30.0), weight=CONTEXT, colour=2),
+            Line("begins above", (0.0, 1.0, 10.0, 100.0), (1.0, 20.0, 3.0, 2.0)),
+            Line("within", tuple(float(2**k) for k in range(20)), (2.0, 3.0) * 10),
+        ),
+        log_x=True,
+        log_y=True,
+        frame=(0.5, 10.0),
+        marks=(("half", 0.5), ("ten", 10.0), ("beyond", 11.0)),
+        posts=(("never", 0.0), ("start", 1.0)),
+        falls=True,
+        at=(1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0),
+    ),
+    "no name": Curve(
+        "", "", "", (*(Line("", X, X, k) for k in range(5)), Line("", X, X[::-1]), Line("", (), ()))
+    ),
+}
+LEGENDS = [
+    *CURVES.values(),
+    Curve("", "", "", tuple(Line(f"head {k}", (), (), 1) for k in (1, 2))),
+    Curve("", "", "", tuple(Line(str(k), (), (), k if k < 5 else None) for k in range(7))),
+    Curve("", "", "", tuple(Line(str(k), (), (), 1 if k == 3 else None) for k in range(7))),
+]
+LADDERS = [
+    Ladder("A title", (Rung(("a < b",), 1.0), Rung(("rung",), 2.5)), "converges"),
+    Ladder("T", (Rung(("one",), -INF),), "diverges"),
+    Ladder("T", (Rung(("one",), 1.0),), "unknown"),
+]
+
+
+def recorded():
+    shapes = (WIDE, NARROW)
+    found = {name: [drawn(curve, s) for s in shapes] for name, curve in CURVES.items()}
+    found["legends"] = [list(map(list, named(curve))) for curve in LEGENDS]
+    found["ladders"] = [climbed(ladder, s) for ladder in LADDERS for s in shapes]
+    return found
+
+
+def test_a_drawing_is_as_recorded():
+    assert recorded() == json.loads(FILE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("values", "log", "most", "told"),
+    [
+        ([0, 10], False, 5, "0 2 4 6 8 10"),
+        ([0, 10], False, 6, "0 2 4 6 8 10"),
+        ([0, 10], False, 4, "0 5 10"),
+        ([0, 10], False, 10, "0 1 2 3 4 5 6 7 8 9 10"),
+        ([0, 10], False, 1, "0 10"),
+        ([0.05, 0.95], False, 4, "0.5"),
+        ([-3, 3], False, 3, "−2 0 2"),
+        ([7], False, 2, "6 7 8"),
+        ([], False, 2, "0 0.5 1"),
+        ([1, 1000], True, 4, "1 10 100 1000"),
+        ([1, 1000], True, 3, "1 100"),
+        ([1, 1e4], True, 6, "1 10 100 1000 10000"),
+        ([1, 1e5], True, 6, "1 10¹ 10² 10³ 10⁴ 10⁵"),
+        ([1e-3, 1], True, 6, "0.001 0.01 0.1 1"),
+        ([1e-4, 1], True, 6, "10⁻⁴ 10⁻³ 10⁻² 10⁻¹ 1"),
+        ([0, 1, INF, 1000], True, 4, "1 10 100 1000"),
+        ([2, 9], True, 4, "2 3 5 7"),
+        ([2, 9], True, 3, "2 5"),
+        ([20, 90], True, 4, "20 30 50 70"),
+        ([5], True, 9, "3 5 7 10"),
+        ([1.1, 1.9], True, 4, "1.2 1.4 1.6 1.8"),
+    ],
+)
+def test_ticks_are_round(values, log, most, told):
+    assert " ".join(name for _, name in Axis(values, log, 0, 100).ticks(most)) == told
+
+
+def test_an_axis_by_hand():
+    linear, log = Axis([2, 4, INF], False, 100, 0), Axis([1, 100, 0, -1], True, 10, 30)
+    assert [linear.pixel(v) for v in (2, 3, 4, 6)] == [100, 50, 0, -100]
+    assert [log.pixel(v) for v in (1, 10, 1000)] == pytest.approx([10, 20, 40])
+    assert [linear.shows(v) for v in (-1, 0, INF)] == [True, True, False]
+    assert [log.shows(v) for v in (-1, 0, 1e-9, INF)] == [False, False, True, False]
+    assert (linear.told(), log.told()) == ("linear 2 4 100.0 0.0", "log 1 100 10.0 30.0")
+    ends = [(Axis([v], log, 0, 1).low, Axis([v], log, 0, 1).high) for v, log in ((4, 1), (4, 0))]
+    assert ends == [(2, 8), (3, 5)]
+    texts = (1e-4, 1e-3, 0.02, 1e4, 1e5, 2e5, -1e5, 0.0)
+    shown = ["10⁻⁴", "0.001", "0.02", "10000", "10⁵", "200000", "−100000", "0"]
+    assert [tick(v) for v in texts] == shown and power_of_ten(1e-12) == "10⁻¹²"
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(recorded(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
