@@ -268,7 +268,6 @@ NO_NUMBER = r"no (array of )?real numbers|is text"
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (lambda x: x.flip(-1), "a rotation of queries and keys: this is not a bias"),
         (lambda k: -np.arange(k + 1), "2 numbers at 1 and 1 at 0"),
         (lambda n: NUMBERS, "it gives 100000 numbers; at most 128 are heads"),
         (lambda n: NUMBERS.tolist(), "it gives 100000 items in a list"),

@@ -24,7 +24,7 @@ from farfield.theory.encodings.python_files import load
 from farfield.theory.encodings.tracing import Untraced, traced
 
 sys.path.insert(0, str(Path(__file__).parent))
-from programs import KINDS, program
+from programs import program
 
 torch = pytest.importorskip("torch")
 FAR = 2**20
@@ -95,13 +95,9 @@ def test_nothing_is_claimed_that_a_program_breaks(seeds, tmp_path):
     counts = Counter()
     for seed in seeds:
         made, followed = held(seed, tmp_path)
-        if made.follows and made.converges is not None:
+        if made.converges is not None:
             counts[followed] += 1
     assert counts[True] >= 0.9 * counts.total(), counts  # 95 % of all, in each batch somewhat less
-
-
-def test_every_kind_is_drawn():
-    assert {program(seed).kind for seed in range(len(KINDS))} == {*KINDS}
 
 
 HEADS = {  # what a head depends on, and how it is written
