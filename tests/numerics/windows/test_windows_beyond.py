@@ -88,14 +88,6 @@ def test_bounded_logits_need_windows_as_long_as_the_row():
         assert certified_window("rope", str(eta), str(beta), 1).width == math.inf
 
 
-def test_a_learned_function_of_the_distance_has_no_window_of_a_row():
-    found = certified_window("fire", "1/10", 1, 1, row=512)
-    assert found.width is None and found.reason.code == "missing_bound"
-    none = certified_window("fire", "1/10", 1, 1)
-    assert none.width == math.inf and "normalised" in str(none.reason)
-    assert certified_window("fire", 2, 1, 1, row=512).width == 1
-
-
 @pytest.mark.parametrize(
     ("name", "options", "error", "width"),
     [
