@@ -73,9 +73,10 @@ CASES = [
 
 @pytest.mark.parametrize("words, status", CASES, ids=[words for words, _ in CASES])
 def test_the_exit_code_follows_the_status(run, words, status):
-    code, out, _ = run(*words.split(), "--json")
+    code, out, err = run(*words.split(), "--json")
     answer = json.loads(out)
     assert answer["status"] == status and code == CODES[status]
+    assert (err == "") is (words[:5] != "leak "), "a former word says what it is today"
     known = status not in ("unknown", "out_of_scope")
     assert (answer["label"] is not None) == known
     if status != "exact":

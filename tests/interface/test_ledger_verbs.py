@@ -16,12 +16,6 @@ def test_resolution_of_a_formula(run):
     assert code == 0 and data["scale"] == "1/8" and data["last"] == "p(63) at the scale"
 
 
-def test_resolution_without_an_answer(run):
-    assert run("resolution", "n")[0] == 1
-    code, out, _ = run("resolution", "xpos")
-    assert code == 0 and "xpos_surrogate" in out
-
-
 def test_a_theorem(run):
     code, out, _ = run("papers", "resolution-bound")
     assert code == 0 and "R <= sum P_i^2 <= 1" in out
