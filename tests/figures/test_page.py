@@ -260,11 +260,8 @@ def test_a_curve_is_sound_and_names_its_lines_apart(weight):
     places = sorted((float(e.get("x")), float(e.get("y"))) for e in named)
     for (x0, y0), (x1, y1) in itertools.pairwise(places):
         assert x0 != x1 or y1 - y0 > 14, "names that stand beside each other have a line each"
-
-
-def test_a_narrow_curve_has_a_legend_instead_of_names():
-    shown = ElementTree.fromstring(drawn(curve(), NARROW))
-    assert not [e for line in shown.iter("g") for e in line.iter("text")]
+    narrow = ElementTree.fromstring(drawn(curve(weight=weight), NARROW))
+    assert not [e for line in narrow.iter("g") for e in line.iter("text")], "a legend has them"
 
 
 def test_measured_points_have_bars_ticks_and_the_mark_of_their_verdict():
