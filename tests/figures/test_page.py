@@ -260,7 +260,7 @@ def test_a_curve_is_sound_and_names_its_lines_apart(weight):
     places = sorted((float(e.get("x")), float(e.get("y"))) for e in named)
     for (x0, y0), (x1, y1) in itertools.pairwise(places):
         assert x0 != x1 or y1 - y0 > 14, "names that stand beside each other have a line each"
-    narrow = ElementTree.fromstring(drawn(curve(weight=weight), NARROW))
+    narrow = ElementTree.fromstring(drawn(curve(), NARROW))
     assert not [e for line in narrow.iter("g") for e in line.iter("text")], "a legend has them"
 
 
