@@ -596,6 +596,13 @@ BAD = [
     (("-a*log(1+n)",), {"trf": 8, "optimise": "beauty"}, "beauty"),
     (("-a*n",), {"trf": 8, "budget_s": -1}, "budget -1"),
     (("-a",), {"trf": 8}, "."),
+    (("-a*n",), {"trf": (4, 8), "heads": 1025}, "from 1 to 1024"),
+    (("-a*n",), {"trf": [4, 8, 9], "leak": ["1/8", "1/9"]}, r"for \[2, 3\] heads"),
+    (("-a*n",), {"leak": ("-1", "1/2"), "heads": 3}, "leak from -1 to 1/2: accepted are positive"),
+    (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
+    (("-n",), {"trf": 8}, r"accepted: a formula with one, as c\*\(-n\)"),
+    (("-a*b*n",), {"trf": 8, "parameter": "a"}, "fix the others: b=1"),
+    (("-a*n",), {"trf": "<<8"}, "a number, or one after"),
     (("-n/(1+a)",), {"trf": "<=2"}, "from"),
 ]
 

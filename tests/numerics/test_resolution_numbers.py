@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farfield import attention_resolution, check_convergence, encoding
+from farfield.numerics import resolution
 from farfield.numerics.float_rows import resolution_curve
+from farfield.numerics.summation import series
+from farfield.numerics.summation.series import _series
 
 SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
 
@@ -221,3 +224,20 @@ def test_every_digit_of_a_small_resolution_holds(tens):
     low, high = found.enclosure
     assert low <= found.value <= high < low * (1 + 1e-12)
     assert found.value == pytest.approx(1.75 * 10.0 ** (-tens - 1) * 1, rel=1e-8)
+
+
+@pytest.mark.parametrize("mask", [None, "window 9000", "bca 400"])
+def test_rows_that_balls_do_not_sum_are_summed_in_floats(mask, monkeypatch):
+    def ask():
+        _series.cache_clear()
+        return attention_resolution("-n*sin(n)^2", 12_000, mask=mask)
+
+    exact = ask()
+    monkeypatch.setattr(resolution, "MAX_BALLS", 64)
+    monkeypatch.setattr(series, "MAX_WORK", 64)
+    floats = ask()
+    assert (exact.label, floats.label, floats.last) == ("certified", "approximate", exact.last)
+    assert floats.value == pytest.approx(exact.value, rel=1e-9) and floats.rows == exact.rows
+    if mask is None:
+        monkeypatch.setattr(resolution, "MAX_FLOATS", 64)
+        assert str(ask().reason) == "11999 terms would have to be summed one by one"
