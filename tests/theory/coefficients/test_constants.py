@@ -1,6 +1,7 @@
 """Signs of constants: hidden zeros are proved, near misses are told apart, nothing is guessed."""
 
 import random
+from types import SimpleNamespace
 
 import mpmath
 import pytest
@@ -218,6 +219,26 @@ def test_the_separation_bound_by_hand(e, u, low, radicals):
 
 
 IN_EXP = "expansion in exponentials"
+
+
+@pytest.mark.parametrize(
+    ("c", "bits"),
+    [
+        (ROOT2 - 1, 1 * 2 + 0 + 2),
+        (sympy.cos(sympy.pi / 7) + ROOT2 + THIRD, (2 * 12 - 1) * 6 + 3 + 2),
+    ],
+)
+def test_a_ball_is_as_small_as_the_separation_bound(monkeypatch, c, bits):
+    asked = []
+    balls = SimpleNamespace(enclose=lambda c, bits: asked.append(bits))
+    monkeypatch.setattr(zeros, "PLAIN", balls)
+    for most in (bits - 1, bits):
+        monkeypatch.setattr(zeros, "MAX_SEPARATION", most)
+        assert not zeros._algebraic_zero(c)
+    assert asked == [bits + 64] and zeros._of_sum((5, 1), (2, 3)) == zeros._of_sum((2, 3), (5, 1))
+    assert zeros._of_sum((5, 1), (2, 3)) == (9, 4) and zeros._of_root(7, 4, 3) == (5, 4)
+
+
 LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
 
 
@@ -244,6 +265,9 @@ LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
         (lambda: exact.times(fmpq(0), X), fmpq(0)),
         (lambda: exact.times(X, fmpq(0)), fmpq(0)),
         (lambda: exact.times(fmpq(1), X), X),
+        (lambda: exact.times(fmpq(2), X), 2 * X),
+        (lambda: exact.times(X, fmpq(2)), 2 * X),
+        (lambda: exact.times(fmpq(2), fmpq(1, 3)), fmpq(2, 3)),
         (lambda: exact.times(X, fmpq(1)), X),
         (lambda: exact.times(X, fmpq(2, 3)), X * 2 / 3),
         (lambda: exact.times(fmpq(2, 3), X), X * 2 / 3),
@@ -267,8 +291,7 @@ LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
         (lambda: exact.plus(ROOT2, sympy.Add(*LOGARITHMS[:298])).args[0].is_Pow, None),
         (lambda: exact.plus(fmpq(1), sympy.Add(*LOGARITHMS[:300])), "a coefficient grew too large"),
         (lambda: exact.linear(2 * X + 1, X), (2, 1)),
-        (lambda: exact.linear(Y + 1, X), None),
-        (lambda: exact.linear(X**2, X), None),
+        (lambda: [exact.linear(e, X) for e in (Y + 1, X**2, X * Y)], [None, None, (Y, 0)]),
         (lambda: Context(work=59_999).spend(1), None),
         (lambda: Context(work=59_999).spend(2), "the work budget was spent"),
     ],
@@ -295,6 +318,7 @@ def test_exact_coefficients_by_hand(ask, wanted):
         (sympy.sin(1) ** 2 + sympy.cos(1) ** 2 - 1, IN_EXP),
         ((1 + ROOT2) ** 2 - 3 - 2 * ROOT2, "separation bound"),
         (sympy.harmonic(101) - sympy.harmonic(101), "separation bound"),
+        (sympy.log(206) - sympy.log(2) - sympy.log(103), "expansion"),
         (sympy.log(2) - sympy.log(3), None),
         (ROOT2 - sympy.Rational(14142, 10000), None),
     ],

@@ -1,6 +1,7 @@
 """Transseries against numbers: what an expansion leaves out is as small as it says, far out."""
 
 import itertools
+import math
 import random
 
 import mpmath
@@ -14,7 +15,21 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
-from farfield.theory.transseries.arithmetic import Monomial, compare, iterated_log, size
+from farfield.theory.transseries.arithmetic import (
+    UNIT,
+    Monomial,
+    Transseries,
+    collected,
+    compare,
+    drop_lead,
+    iterated_log,
+    larger,
+    log1p_coefficient,
+    log_index,
+    size,
+    split,
+    taylor,
+)
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import term_expression
 
@@ -104,7 +119,7 @@ def test_terms_descend_and_lie_above_the_remainder():
 def test_monomials_are_ordered_by_growth(context):
     n_, l1, l2 = (iterated_log(k) for k in range(3))
     products = Monomial((), [(l1.times(l1, context), fmpq(-1))]), l1.times(l2, context)
-    for smaller, larger in (
+    for less, more in (
         (Monomial((fmpq(-2),)), Monomial((fmpq(-1), fmpq(5)))),
         (products[0], Monomial((fmpq(-2),))),
         (l1 ** fmpq(99), n_),
@@ -112,7 +127,7 @@ def test_monomials_are_ordered_by_growth(context):
         (n_ ** fmpq(99), Monomial((), [(n_, fmpq(1, 100))])),
         (n_ ** fmpq(99), Monomial((), [(products[1], fmpq(1))])),
     ):
-        assert compare(smaller, larger, context) < 0 < compare(larger, smaller, context)
+        assert compare(less, more, context) < 0 < compare(more, less, context)
     assert size(n_.times(n_ ** fmpq(-1), context), context) == 0
     assert size(Monomial((sympy.sqrt(2) - 1,)), context) > 0
 
@@ -132,10 +147,96 @@ def test_monomials_are_ordered_by_growth(context):
         ),
         ("sin(1/n)", "1*n^-1 + -1/6*n^-3 + O(n^-5)"),
         ("cosh(n)-sinh(n)", "1*exp(-1*n)"),
+        ("cos(1/n)", "1*1 + -1/2*n^-2 + 1/24*n^-4 + O(n^-5)"),
+        ("exp(1/n)", "1*1 + 1*n^-1 + 1/2*n^-2 + 1/6*n^-3 + O(n^-4)"),
+        ("sqrt(n+1)", "1*n^1/2 + 1/2*n^-1/2 + -1/8*n^-3/2 + 1/16*n^-5/2 + O(n^-7/2)"),
+        ("n**(1/3)*(1+1/n)**2", "1*n^1/3 + 2*n^-2/3 + 1*n^-5/3"),
+        ("(2*n-1)**(-2)", "1/4*n^-2 + 1/4*n^-3 + 3/16*n^-4 + 1/8*n^-5 + O(n^-6)"),
+        ("1/(n+log(n))", "1*n^-1 + -1*n^-2*L1 + 1*n^-3*L1^2 + -1*n^-4*L1^3 + O(n^-5*L1^4)"),
+        ("exp(3*log(log(n))+log(n)/2)", "1*n^1/2*L1^3"),
+        ("exp(sqrt(log(n)))", "1*exp(1*L1^1/2)"),
+        ("log(n**2*exp(-3*n)*log(n))", "-3*n + 2*L1 + 1*L2"),
+        ("log(2*n)", "1*L1 + log(2)*1"),
+        ("(a+1)*n+sqrt(2)*n", "(a + 1 + sqrt(2))*n"),
+        ("pi*n-sqrt(2)*log(n)+log(6)-log(2)-log(3)", "pi*n + -sqrt(2)*L1"),
+        ("n**log(6)-n**(log(2)+log(3))", "0"),
+        ("n**log(6)+2*n**(log(2)+log(3))", "3*n^log(6)"),
+        (
+            "(1-1/n)**n",
+            "exp(-1)*1 + -exp(-1)/2*n^-1 + -5*exp(-1)/24*n^-2 + -5*exp(-1)/48*n^-3 + O(n^-4)",
+        ),
+        (
+            "log(n+exp(n))",
+            "1*n + 1*n*exp(-1*n) + -1/2*n^2*exp(-2*n) + 1/3*n^3*exp(-3*n) + O(n^4*exp(-4*n))",
+        ),
     ],
 )
 def test_expansions(text, shown, context):
     assert repr(transseries(read(text), context)) == shown
+
+
+def test_like_terms_are_collected_however_they_are_written(context):
+    a, b, c = (Monomial((e,)) for e in (sympy.log(6), sympy.log(2) + sympy.log(3), fmpq(1)))
+    found = collected([(c, fmpq(7)), (a, fmpq(2)), (UNIT, fmpq(1)), (b, fmpq(3))], context)
+    assert found == [(a, 5), (c, 7), (UNIT, 1)] and a != b and compare(a, b, context) == 0
+    assert collected([(a, fmpq(2)), (b, fmpq(-2)), (UNIT, fmpq(1))], context) == [(UNIT, 1)]
+    assert collected([(c, fmpq(2)), (UNIT, fmpq(0)), (c, fmpq(-2))], context) == []
+    assert [larger(x, y, context) for x, y in ((a, c), (c, a), (None, c), (c, None))] == [
+        a,
+        a,
+        c,
+        c,
+    ]
+    assert larger(None, None, context) is None
+
+
+def test_the_place_of_an_iterated_logarithm(context):
+    l1, growing = iterated_log(1), Monomial((), [(iterated_log(0), fmpq(1))])
+    others = (UNIT, iterated_log(0), l1 ** fmpq(2), l1.times(growing, context), growing)
+    assert [log_index(m, context) for m in (l1, iterated_log(2), iterated_log(5))] == [1, 2, 5]
+    assert not any(log_index(m, context) for m in others)
+    assert log_index(Monomial((fmpq(0), sympy.sin(1) ** 2 + sympy.cos(1) ** 2)), context) == 1
+
+
+def test_powers_are_products_up_to_the_twelfth():
+    g = transseries(n + 1, Context(order=20))
+    for k in range(13):
+        binomial = [(Monomial((fmpq(k - j),)), fmpq(math.comb(k, j))) for j in range(k + 1)]
+        assert ((g ** fmpq(k)).terms, (g ** fmpq(k)).exact) == (tuple(binomial), True)
+    assert not (g ** fmpq(13)).exact and repr((g - g) ** fmpq(0)) == "1*1"
+
+
+def test_operations_keep_the_largest_remainder(context):
+    n_, l1 = iterated_log(0), iterated_log(1)
+    f, g = (Transseries(context, [(m, fmpq(2))], r) for m, r in ((n_, l1), (l1, UNIT)))
+    zero = Transseries(context)
+    shown = [f + g, f - g, 3 - g, f * g, g * f, g * n_, f * fmpq(3), f * zero, f * 0, zero * f]
+    assert [*map(repr, shown)] == [
+        "2*n + O(L1)",
+        "2*n + O(L1)",
+        "-2*L1 + O(1)",
+        "4*n*L1 + O(n)",
+        "4*n*L1 + O(n)",
+        "2*n*L1 + O(n)",
+        "6*n + O(L1)",
+        "0",
+        "0",
+        "0",
+    ]
+    long = transseries(sum(n**k for k in range(6)), context)
+    assert repr(long) == "1*n^5 + 1*n^4 + 1*n^3 + 1*n^2 + O(n)"
+    assert repr(drop_lead(long)) == "1*n^4 + 1*n^3 + 1*n^2 + O(n)"
+    infinite, constant, small = split(transseries(3 + n + 1 / n, context))
+    assert (infinite, constant, repr(small)) == ([(n_, 1)], 3, "1*n^-1")
+    for parts in ((), ((l1, fmpq(1)),)):
+        with pytest.raises(OrderTooLow):
+            split(Transseries(context, parts, UNIT))
+        with pytest.raises(OrderTooLow):
+            taylor(log1p_coefficient, Transseries(context, (), UNIT))
+    with pytest.raises(Undecided, match="does not tend to 0"):
+        taylor(log1p_coefficient, Transseries(context, [(UNIT, fmpq(1))]))
+    with pytest.raises(OrderTooLow):
+        Transseries(context, (), n_).leading()
 
 
 @pytest.mark.parametrize(

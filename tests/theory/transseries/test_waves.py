@@ -6,12 +6,14 @@ The series that are named are decided by hand, in the comments; the rule is read
 import numpy as np
 import pytest
 import sympy
+from flint import fmpq
 
 from farfield import check_convergence
-from farfield.theory.algebra.exceptions import Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import oscillates, to_sympy
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.formula.grammar import read
+from farfield.theory.transseries.arithmetic import UNIT, Transseries, iterated_log
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.waves import RULES, bounded, leading_wave, prepared
 
@@ -37,6 +39,56 @@ def test_what_is_decided_by_hand(text, converges, rule):
     found = check_convergence(text)
     assert found.converges is converges, found.proof.text()
     assert rule in [step.rule for step in found.proof.steps]
+
+
+RETURNS, AVERAGE, BOUNDS = "returns to 0", "the average over the phase", "bounds of the oscillation"
+LEFT_OPEN = "leave the (answer|average) open"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "outcome"),  # of rho = -p: the verdict, or why there is none
+    [
+        (RETURNS, "n*(1+cos(n))", False),
+        (RETURNS, "n*(1+cos(n))-log(n)", False),
+        (RETURNS, "log(n)*(1+sin(n))+1/n", False),
+        (RETURNS, "n**2*(1+cos(n))", False),
+        (RETURNS, "n**2*log(n)*(1+cos(n))", "does not return to 0 often enough"),
+        (RETURNS, "n*(1+cos(n))+log(n)", "is not bounded below"),
+        (RETURNS, "n*(1+cos(n))-log(n)*(2+sin(n))", "is not bounded below"),
+        (RETURNS, "n*(2+cos(n))", "the infimum of the oscillation is not 0"),
+        (RETURNS, "n*(1/2+cos(n))", "the infimum of the oscillation is not 0"),
+        (AVERAGE, "n*(1+sin(n))", "p grows like a power of n"),
+        (AVERAGE, "log(n)**2*(2+sin(n))", True),
+        (AVERAGE, "exp(sqrt(log(n)))*(1+sin(n))", False),
+        (AVERAGE, "log(n)*(2+sin(n))+log(log(n))/2", False),
+        (AVERAGE, "log(n)*(2+sin(n))+2*log(log(n))/3", True),
+        (AVERAGE, "log(n)*(2+sin(n))+2*log(log(n))*(3+cos(sqrt(2)*n))", True),
+        (AVERAGE, "log(n)*(2+sin(n))-2*log(log(n))*(3+cos(sqrt(2)*n))", False),
+        (AVERAGE, "log(n)*(2+sin(n))+log(log(n))*cos(sqrt(2)*n)", LEFT_OPEN),
+        (BOUNDS, "log(n)*(3+sin(n))", True),
+        (BOUNDS, "log(n)*sin(n)/2", False),
+        (BOUNDS, "log(n)*(2+sin(n))", LEFT_OPEN),
+        (BOUNDS, "log(n)*(1+sin(n)/2)", LEFT_OPEN),
+        (BOUNDS, "n*sin(n)", LEFT_OPEN),
+    ],
+)
+def test_each_rule_decides_what_it_is_for_alone(rule, text, outcome, context):
+    rho = prepared(transseries(read(text), context))
+    if isinstance(outcome, str):
+        with pytest.raises(Undecided, match=outcome):
+            RULES[rule](rho)
+    else:
+        assert RULES[rule](rho).converges is outcome
+
+
+def test_what_hides_in_a_remainder_is_not_decided(context):
+    n_, log_n = iterated_log(0), iterated_log(1)
+    wave = prepared(transseries(read("log(n)*(1+sin(n))"), context)).terms
+    for rule in (RETURNS, AVERAGE):
+        for growth in (n_, log_n ** fmpq(1, 2)):
+            with pytest.raises(OrderTooLow):
+                RULES[rule](Transseries(context, wave, growth))
+        assert RULES[rule](Transseries(context, wave, UNIT)).converges is False
 
 
 SHIFTED = [
