@@ -26,9 +26,11 @@ from farfield.theory.transseries.arithmetic import (
     larger,
     log1p_coefficient,
     log_index,
+    normalised,
     size,
     split,
     taylor,
+    with_proved_lead,
 )
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import term_expression
@@ -223,6 +225,12 @@ def test_operations_keep_the_largest_remainder(context):
         "0",
         "0",
     ]
+    quotients = [g / transseries(n + 1, context), 2 / transseries(log_n := read("log(n)"), context)]
+    assert repr(quotients[0]) == "2*n^-1*L1 + O(n^-1)" and repr(quotients[1]) == "2*L1^-1"
+    growth = transseries(n + 2 * log_n + 3 * read("log(log(log(n)))") + 1 / n, context)
+    assert repr(growth.exp()).startswith("1*n^2*L2^3*exp(1*n) + 1*n*L2^3*exp(1*n) + 1/2*L2^3*exp")
+    assert repr(transseries(-3 * read("log(log(n))"), context).exp()) == "1*L1^-3"
+    assert Monomial((fmpq(2),), [(n_, fmpq(1))]) ** fmpq(0) == UNIT
     long = transseries(sum(n**k for k in range(6)), context)
     assert repr(long) == "1*n^5 + 1*n^4 + 1*n^3 + 1*n^2 + O(n)"
     assert repr(drop_lead(long)) == "1*n^4 + 1*n^3 + 1*n^2 + O(n)"
@@ -233,6 +241,15 @@ def test_operations_keep_the_largest_remainder(context):
             split(Transseries(context, parts, UNIT))
         with pytest.raises(OrderTooLow):
             taylor(log1p_coefficient, Transseries(context, (), UNIT))
+    below = [(n_, fmpq(1)), (UNIT, fmpq(1))]
+    assert repr(normalised(below, l1, context)) == "1*n + O(L1)"
+    assert repr(normalised(below, n_ ** fmpq(2), context)) == "0 + O(n^2)"
+    hidden = sympy.sin(1) ** 2 + sympy.cos(1) ** 2 - 1
+    assert repr(with_proved_lead(long.of([(n_, hidden), *below[1:]], l1))) == "1*1 + O(L1)"
+    least = Monomial((fmpq(-4),))
+    assert repr(taylor(log1p_coefficient, long.of([(n_ ** fmpq(-1), fmpq(1))], least))) == (
+        "1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)"
+    )
     with pytest.raises(Undecided, match="does not tend to 0"):
         taylor(log1p_coefficient, Transseries(context, [(UNIT, fmpq(1))]))
     with pytest.raises(OrderTooLow):

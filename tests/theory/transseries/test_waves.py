@@ -11,11 +11,12 @@ from flint import fmpq
 from farfield import check_convergence
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import oscillates, to_sympy
+from farfield.theory.coefficients.oscillation import bounded_atom
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.formula.grammar import read
 from farfield.theory.transseries.arithmetic import UNIT, Transseries, iterated_log
 from farfield.theory.transseries.expansion import transseries
-from farfield.theory.transseries.waves import RULES, bounded, leading_wave, prepared
+from farfield.theory.transseries.waves import RULES, bounded, decide, leading_wave, prepared
 
 DECIDED = [
     # rho between 2 log n and 4 log n
@@ -89,6 +90,10 @@ def test_what_hides_in_a_remainder_is_not_decided(context):
             with pytest.raises(OrderTooLow):
                 RULES[rule](Transseries(context, wave, growth))
         assert RULES[rule](Transseries(context, wave, UNIT)).converges is False
+    with pytest.raises(OrderTooLow):
+        decide(Transseries(context, wave, log_n ** fmpq(1, 2)))
+    with pytest.raises(Undecided, match="no growing factor"):
+        RULES[AVERAGE](transseries(read("log(n)+sin(n)"), context))
 
 
 SHIFTED = [
@@ -122,6 +127,28 @@ def test_bounded_oscillations_do_not_matter(context):
     assert rho.remainder is not None
     same = prepared(transseries(read("n*(sin(n)**2+cos(n)**2)"), context))
     assert [c for _, c in same.terms] == [1]
+    kept = [prepared(transseries(read(x), context)) for x in ("n*sin(n)", "n+log(Abs(sin(n)))")]
+    assert kept[0].exact and oscillates(kept[1].terms[1][1])
+
+
+@pytest.mark.parametrize(
+    ("text", "rho"),
+    [
+        ("n*sin(n)", "n*sin(n)"),
+        ("n*Abs(sin(n))+log(n)", "n*Abs(sin(n))+log(n)"),
+        ("log(n)*Abs(sin(n)+Abs(cos(n)))", "log(n)*Abs(sin(n)+Abs(cos(n)))"),
+    ],
+)
+def test_what_no_rule_decides_is_shown_as_it_was_expanded(text, rho, context):
+    with pytest.raises(Undecided, match=r"^oscillation: the bounds .* open; ") as undecided:
+        decide(transseries(read(text), context))
+    first, *tried = undecided.value.steps
+    assert (first.rule, first.values["rho"]) == ("expansion", read(rho))
+    assert [(step.rule, step.values["what"]) for step in tried] == [("tried", k) for k in RULES]
+    unnamed = Transseries(context, [(iterated_log(0), bounded_atom(-1, 1))])
+    with pytest.raises(Undecided) as undecided:
+        decide(unnamed)
+    assert [step.rule for step in undecided.value.steps] == ["tried"] * 3
 
 
 @pytest.mark.parametrize(
@@ -135,6 +162,7 @@ def test_bounded_oscillations_do_not_matter(context):
         ("sin(n**2)", True),
         ("sin(sqrt(n))", True),
         ("Abs(sin(n))", True),
+        ("sin(n)+Abs(cos(n))", True),
         ("sin(exp(1)*n)", True),  # whether e/pi is rational is an open problem
     ],
 )
