@@ -1,5 +1,7 @@
 r"""Expressions as they are printed: on a line, in ASCII, in LaTeX; texts in each medium."""
 
+import re
+
 import pytest
 import sympy
 from sympy import Rational, S, Symbol, Tuple
@@ -116,105 +118,125 @@ SAID = words(
 )
 
 
-def test_a_text_in_each_medium():
-    assert terminal(SAID) == (
-        "As n → ∞, ρ₀¹² = n/2 ≤ Σ b₁₀ ≠ 3, yes no & 1/n 50 % of a_b{c}^#<>$… ~ 3² √ ∞ α"
-    )
-    assert terminal(SAID, unicode=False) == (
-        "As n -> oo, rho_0^12 = n/2 <= sum b_10 != 3, yes no & 1/n 50 % of a_b{c}^#<>$… ~ 3² √ ∞ α"
-    )
-    assert latex(SAID) == (
-        r"As $n \to \infty$, $\rho _ 0 ^ {12} = {\frac{n}{2}} \le \sum b _ {10} \ne 3$, yes no \& "
-        r"$\frac{1}{n}$ 50 \% of a\_b\{c\}\^{}\#$<$$>$\$\ldots{} \~{} 3\textsuperscript{2} "
-        r"$\surd$ $\infty$ $\alpha$"
-    )
-    assert latex(words("`log(n) mod floor abc 12 theta {y} % # & $`", y=sympy.sqrt(n))) == (
-        r"$\log ( n ) \operatorname{mod} \operatorname{floor} \text{abc} {12} \theta {\sqrt{n}} "
-        r"\% \# \& \$$"
-    )
-    assert latex(words("`exp lim inf min max sin cos`")) == r"$\exp \lim \inf \min \max \sin \cos$"
-    shown = html(SAID)
-    assert shown.count("<math") == 3 and '<math aria-label="ρ₀¹² = n/2 ≤ Σ b₁₀ ≠ 3">' in shown
-    assert '<span class="verdict yes-no">yes no</span> &amp; <math' in shown
-    assert shown.endswith(" 50 % of a_b{c}^#&lt;&gt;$… ~ 3² √ ∞ α")
+LINES = (
+    r"\left\lfloor\frac{n}{2}\right\rfloor",
+    r"\sqrt{n+1}\, \log n",
+    r"2\,n",
+    r"\frac{\frac{1}{2}}{n+1}",
+    r"\exp\left(-\zeta+\pi\right)",
+    r"\varepsilon^{12} \sim  3",
+)
+BEFORE = (
+    *("<mo>=</mo>", "<mo>&#x0002B;</mo>", '<mo stretchy="false">&#x00028;</mo>'),
+    *("<mi>n</mi>", "<mo>&#x00029;</mo>", "<mo>]</mo>", "<mo>&#x0007C;</mo>"),
+)
+CUT = ["…", "…", "0…", "0…9", "01…9", "0123…6789", "0123456789"]
+MARKED = (
+    'As M, M, <span class="verdict yes-no">yes no</span> &amp; M 50 % of '
+    "a_b{c}^#&lt;&gt;$… ~ 3² √ ∞ α"
+)
+MIXED = words("{a} `{a}` `{b}` {c}", a=("x", Math(("y",))), b="n^2", c=None)
+STYLES = (("c<d", "code"), ("s", "strong"), ("l", "to a&b"), ("run x", "command"))
+POWERS = "1e-05 2.5e+10 1.0e-3 a1e-5 12e+3 1e-05x"
+LONG = Symbol("abcdefgh") + n**2 / 4  # fifteen characters
+MINUS, PREFIX = "<mo>&#x02212;</mo>", '<mo form="prefix">&#x02212;</mo>'
 
 
-def test_words_with_a_style_are_elements():
-    styles = (("c<d", "code"), ("s", "strong"), ("l", "to a&b"), ("run x", "command"))
-    assert html(tuple(StyledWord(*each) for each in styles)) == (
-        '<code>c&lt;d</code><strong>s</strong><a href="a&amp;b">l</a>'
-        '<details class="again"><summary>command</summary><code>run x</code></details>'
-    )
-    powers = "1e-05 2.5e+10 1.0e-3 a1e-5 12e+3 1e-05x"
-    assert html((StyledWord("out of scope", "label"), powers)) == (
-        '<span class="label out-of-scope">out of scope</span>10<sup>−5</sup> 2.5·10<sup>10</sup> '
-        "1.0·10<sup>−3</sup> a1e-5 12e+3 1e-05x"
-    )
-    assert code("a `b` c") == ("a ", StyledWord("b", "code"), " c")
-    given = (3, n / 2, ("a",), Math(("a",)), StyledWord("w", "k"), None)
-    wanted = (("3",), (Math((n / 2,)),), ("a",), (Math(("a",)),), (StyledWord("w", "k"),))
-    assert tuple(map(as_text, given)) == (*wanted, ("None",))
-    mixed = words("{a} `{a}` `{b}` {c}", a=("x", Math(("y",))), b="n^2", c=None)
-    assert terminal(mixed) == "xy xy n² None"
+def ascii(text):
+    return terminal(text, unicode=False)
+
+
+def plainly(*sources):
+    return [terminal((Latex(source),)) for source in sources], [ascii((Latex(x),)) for x in sources]
+
+
+def brackets(source):
+    """Those of a formula, tall ones as capitals."""
+    found = re.findall(r'<mo( stretchy="false")?>&#x0002([89]);', _mathml(source))
+    return "".join(("ab" if flat else "AB")[side == "9"] for flat, side in found)
 
 
 @pytest.mark.parametrize(
-    ("source", "line", "ascii"),
+    ("write", "given", "wanted"),
     [
-        (r"\left\lfloor\frac{n}{2}\right\rfloor", "⌊n/2⌋", "floor(n/2)"),
-        (r"\sqrt{n+1}\, \log n", "sqrt(n+1)·log n", "sqrt(n+1)*log n"),
-        (r"2\,n", "2·n", "2*n"),
-        (r"\frac{\frac{1}{2}}{n+1}", "(1/2)/(n+1)", "(1/2)/(n+1)"),
-        (r"\exp\left(-\zeta+\pi\right)", "exp(-ζ+π)", "exp(-zeta+pi)"),
-        (r"\varepsilon^{12} \sim  3", "ε^(12) ∼ 3", "eps^(12) ~ 3"),
+        (
+            terminal,
+            SAID,
+            "As n → ∞, ρ₀¹² = n/2 ≤ Σ b₁₀ ≠ 3, yes no & 1/n 50 % of a_b{c}^#<>$… ~ 3² √ ∞ α",
+        ),
+        (
+            ascii,
+            SAID,
+            "As n -> oo, rho_0^12 = n/2 <= sum b_10 != 3, yes no & 1/n 50 % of a_b{c}^#<>$… "
+            "~ 3² √ ∞ α",
+        ),
+        (
+            latex,
+            SAID,
+            r"As $n \to \infty$, $\rho _ 0 ^ {12} = {\frac{n}{2}} \le \sum b _ {10} \ne 3$, "
+            r"yes no \& $\frac{1}{n}$ 50 \% of a\_b\{c\}\^{}\#$<$$>$\$\ldots{} \~{} "
+            r"3\textsuperscript{2} $\surd$ $\infty$ $\alpha$",
+        ),
+        (
+            latex,
+            words("`log(n) mod floor abc 12 theta {y} % # & $`", y=sympy.sqrt(n)),
+            r"$\log ( n ) \operatorname{mod} \operatorname{floor} \text{abc} {12} \theta "
+            r"{\sqrt{n}} \% \# \& \$$",
+        ),
+        (
+            latex,
+            words("`exp lim inf min max sin cos`"),
+            r"$\exp \lim \inf \min \max \sin \cos$",
+        ),
+        (lambda text: re.sub("<math.*?</math>", "M", html(text)), SAID, MARKED),
+        (lambda text: re.findall('label="(.*?)"', html(text)), SAID, [
+            "n → ∞", "ρ₀¹² = n/2 ≤ Σ b₁₀ ≠ 3", "1/n"
+        ]),
+        (
+            lambda styles: html(tuple(StyledWord(*each) for each in styles)),
+            STYLES,
+            '<code>c&lt;d</code><strong>s</strong><a href="a&amp;b">l</a>'
+            '<details class="again"><summary>command</summary><code>run x</code></details>',
+        ),
+        (
+            html,
+            (StyledWord("out of scope", "label"), POWERS),
+            '<span class="label out-of-scope">out of scope</span>10<sup>−5</sup> '
+            "2.5·10<sup>10</sup> 1.0·10<sup>−3</sup> a1e-5 12e+3 1e-05x",
+        ),
+        (code, "a `b` c", ("a ", StyledWord("b", "code"), " c")),
+        (as_text, 3, ("3",)),
+        (as_text, n / 2, (Math((n / 2,)),)),
+        (as_text, ("a",), ("a",)),
+        (as_text, Math(("a",)), (Math(("a",)),)),
+        (terminal, MIXED, "xy xy n² None"),
+        (terminal, (Latex("n", "said"),), "said"),
+        (lambda x: plainly(*x), LINES, (["⌊n/2⌋", "sqrt(n+1)·log n", "2·n", "(1/2)/(n+1)",
+            "exp(-ζ+π)", "ε^(12) ∼ 3"], ["floor(n/2)", "sqrt(n+1)*log n", "2*n", "(1/2)/(n+1)",
+            "exp(-zeta+pi)", "eps^(12) ~ 3"])),
+        (lambda x: [shortened("0123456789", k) for k in x], (0, 1, 2, 3, 4, 9, 10), CUT),
+        (lambda x: [len(shortened("x" * k)) for k in x], (99, 100, 101), [99, 100, 100]),
+        (lambda x: [beginning("0123456789", k) for k in x], (3, 9, 10), [
+            "...", "012345...", "0123456789"
+        ]),
+        (lambda x: [listed(range(6), k) for k in x], (6, 5, 4, 3, 1), [
+            "0, 1, 2, 3, 4, 5", "0, 1, …, 4, 5", "0, 1, …, 4, 5", "0, …, 5", "…"
+        ]),
+        (lambda x: ["…" in listed(range(k)) for k in x], (12, 13), [False, True]),
+        (lambda x: [enumeration(k) for k in x], ("a", "ab", "abc"), ["a", "a and b", "a, b and c"]),
+        (lambda x: [terminal(in_a_cell(LONG, k)) for k in x], (15, 14, 4, 3), [
+            "abcdefgh + n²/4", "abcdefg…+ n²/4", "ab…4", "a…4"
+        ]),
+        (lambda x: [in_a_cell(LONG, k)[0] for k in x], (15, 14, 3), [
+            Math((LONG,)), Latex(expression_latex(LONG), "abcdefg…+ n²/4"), "a…4"
+        ]),
+        (brackets, expression_latex(sympy.log(n + 1)), "ab"),
+        (brackets, expression_latex(sympy.log(Rational(1, 2) + sympy.log(n) / n)), "AabB"),
+        (brackets, r"\left(\frac{1}{2}\right) + \left(n\right)", "ABab"),
+        (brackets, r"\left(\left(x\right)\frac{1}{n}\right) ) + \left(n\right)", "AabBbab"),
+        (lambda x: [signed(k + MINUS) == k + PREFIX for k in x], BEFORE, [True] * 3 + [False] * 4),
+        (lambda x: ["0.167em" in _mathml(k) for k in x], (r"2 \log n", r"+ \log n"), [True, False]),
     ],
-)
-def test_latex_on_a_line(source, line, ascii):
-    text = (Latex(source),)
-    assert (terminal(text), terminal(text, unicode=False)) == (line, ascii)
-    assert terminal((Latex(source, "said"),)) == "said"
-
-
-def test_long_texts_keep_their_ends():
-    ten = "0123456789"
-    cut = ["…", "…", "0…", "0…9", "01…9", "0123…6789", ten, ten]
-    assert [shortened(ten, k) for k in (0, 1, 2, 3, 4, 9, 10, 11)] == cut
-    assert [beginning(ten, k) for k in (3, 9, 10)] == ["...", "012345...", ten]
-    wanted = ["0, 1, 2, 3, 4, 5", "0, 1, …, 4, 5", "0, 1, …, 4, 5", "0, …, 5", "…"]
-    assert [listed(range(6), k) for k in (6, 5, 4, 3, 1)] == wanted
-    assert len(listed(range(12)).split()) == 12 and "…" in listed(range(13))
-    assert len(shortened("x" * 101)) == len(shortened("x" * 100)) == 100
-    assert (enumeration("a"), enumeration("ab"), enumeration("abc")) == (
-        "a",
-        "a and b",
-        "a, b and c",
-    )
-    e = Symbol("abcdefgh") + n**2 / 4  # fifteen characters
-    cells = [in_a_cell(e, width) for width in (15, 14, 4, 3)]
-    assert [terminal(c) for c in cells] == ["abcdefgh + n²/4", "abcdefg…+ n²/4", "ab…4", "a…4"]
-    assert [type(c[0]) for c in cells] == [Math, Latex, Latex, str]
-    assert cells[1][0].source == expression_latex(e)
-
-
-def test_brackets_pair_and_signs_are_prefixes():
-    source = r"\left(\frac{1}{2}\right) + \left(n\right)[\left(\left(x\right)\frac{1}{n}\right)] )"
-    shown = _mathml(source).replace(' stretchy="false"', "!")
-    marks = {
-        "<mo>&#x00028;": "T",
-        "<mo>&#x00029;": "t",
-        "<mo!>&#x00028;": "F",
-        "<mo!>&#x00029;": "f",
-    }
-    order = sorted((place, mark) for text, mark in marks.items() for place in places(shown, text))
-    assert "".join(mark for _, mark in order) == "TtFfTFftf"
-    minus, sign = "<mo>&#x02212;</mo>", '<mo form="prefix">&#x02212;</mo>'
-    for before in ("<mo>=</mo>", "<mo>&#x0002B;</mo>", '<mo stretchy="false">&#x00028;</mo>'):
-        assert signed(before + minus) == before + sign
-    for before in ("<mi>n</mi>", "<mo>&#x00029;</mo>", "<mo>]</mo>", "<mo>&#x0007C;</mo>"):
-        assert signed(before + minus) == before + minus
-    assert '<mspace width="0.167em" />' in _mathml(r"2 \log n")
-    assert '<mspace width="0.167em" />' not in _mathml(r"+ \log n")
-
-
-def places(text, part):
-    return [k for k in range(len(text)) if text.startswith(part, k)]
+)  # fmt: skip
+def test_a_text_in_each_medium(write, given, wanted):
+    assert write(given) == wanted

@@ -6,6 +6,7 @@ exp (y ln x)` and `/ 0 = 0`, is held against the float64 table of the formula.
 
 import math
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -277,17 +278,27 @@ def test_every_printed_function_is_held_against_the_prover():
         assert token in printed, token
 
 
-def test_a_total_formula_is_left_alone_and_totals_are_total():
-    for formula in ("-log(n+1)", "-n^2", "where(n<3,0,n)", "-sqrt(n)"):
-        bias = encoding(formula).formula
-        assert total(bias) == (bias, sympy.true)
-    assert total(encoding("where(n<3,0,-oo)").formula) == (0, n < 3)
-    for formula in ("-log(n)", "-1/n", "-log(log(n))"):
-        bias = encoding(formula).formula
-        with pytest.raises(NoCertificate):
-            has_values(bias)
-        value, where = total(bias)
-        assert value == bias and where != sympy.true
+@pytest.mark.parametrize(
+    ("formula", "value", "where"),  # None: as it is, everywhere
+    [
+        ("-log(n+1)", None, None),
+        ("-n^2", None, None),
+        ("where(n<3,0,n)", None, None),
+        ("-sqrt(n)", None, None),
+        ("where(n<3,0,-oo)", "0", n < 3),
+        ("-log(n)", None, n > 0),
+        ("-1/n", None, sympy.Ne(n, 0)),
+        ("-log(log(n))", None, (n > 0) & (sympy.log(n) > 0)),
+    ],
+)
+def test_a_total_formula_is_left_alone_and_totals_are_total(formula, value, where):
+    bias = encoding(formula).formula
+    assert total(bias) == (
+        sympy.S(value) if value else bias,
+        sympy.true if where is None else where,
+    )
+    with nullcontext() if where is None else pytest.raises(NoCertificate):
+        has_values(bias)
 
 
 K = sympy.Symbol("k", integer=True, positive=True)
@@ -350,6 +361,10 @@ FORMS = [  # a part, as the prover has it: a word of its own, an operator, brack
     ),
     (1 + pieces((n, n > 3), (A, True)), "(if Rltb 3 (INR n) then INR n else a) + 1"),
     (table(n), "nth n [1; 2] (- INR n)"),
+    (
+        sympy.Sum(sympy.log(n + K) * X, (K, 1, 3)),  # a counter that no parameter is called
+        "sum_n_m (fun i' => x * ln (INR i' + INR n)) 1 3",
+    ),
     (pieces((0, sympy.Ne(n, 3)), (1, True)), "if negb (Reqb (INR n) 3) then 0 else 1"),
     (
         pieces((0, (n > 1) & (n < 3)), (1, True)),
@@ -392,6 +407,10 @@ def test_a_part_is_printed_with_its_value(e, shown):
         (sympy.Sum(sympy.log(n + K), (K, 1, n)), "only sums between natural numbers"),
         (sympy.Sum(sympy.log(n + K), (K, -1, 3)), "only sums between natural numbers"),
         (sympy.Sum(sympy.log(n + K * X), (K, 1, 3), (X, 1, 3)), "only sums between natural"),
+        (
+            sympy.Sum(1 + sympy.Sum(sympy.log(n + K * X), (X, 1, 2)), (K, 1, 3)),
+            "a sum within a sum",
+        ),
         (sympy.tan(n), "tan.n. has none of the functions covered"),
     ],
     ids=str,
@@ -405,16 +424,3 @@ def test_names_of_parameters_are_none_of_the_provers():
     kept, primed = ("a", "ab", "z9", "alpha", "slope", "r12"), ("abc", "n", "p", "le", "A", "sum")
     assert [*map(coq_name, kept)] == [*kept]
     assert [*map(coq_name, primed)] == [f"{name}'" for name in primed]
-
-
-def test_a_sum_has_a_counter_that_no_parameter_has():
-    i, k = sympy.symbols("i k")
-    k = sympy.Symbol("k", integer=True, positive=True)
-    written = sympy.Sum(sympy.log(n + k) * i, (k, 1, 3))
-    shown = form(written).show()
-    assert shown == "sum_n_m (fun i' => i * ln (INR i' + INR n)) 1 3"
-    for place in range(LENGTH):
-        wanted = 2 * sum(math.log(place + c) for c in (1, 2, 3))
-        assert Prover(shown, {"n": place, "i": 2}).term() == pytest.approx(wanted)
-    with pytest.raises(NoCertificate, match="a sum within a sum"):
-        form(sympy.Sum(1 + sympy.Sum(sympy.log(n + k * i), (i, 1, 2)), (k, 1, 3)))
