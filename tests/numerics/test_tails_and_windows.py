@@ -199,8 +199,7 @@ def test_a_row_beyond_the_grid_is_bracketed():
 def test_a_quantile_too_near_to_one_is_bracketed():
     found = layered_receptive_field("-n", 3, q="0.99999999999999999999")
     assert found.tokens is None and found.bracket.low <= found.bracket.high < 200
-    near = layered_receptive_field("-n", 3, q="0.9999999").tokens
-    assert near <= found.bracket.high
+    assert layered_receptive_field("-n", 3, q="0.9999999").tokens <= found.bracket.high
 
 
 def test_a_bracket_of_hundreds_of_digits_is_rounded_outward():

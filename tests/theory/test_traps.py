@@ -122,3 +122,10 @@ def test_a_condition_that_is_left_open():
 def test_nothing_is_claimed(text):
     result = check_convergence(text)
     assert result.verdict is Verdict.UNDECIDED and result.reason
+
+
+def test_an_undecided_proof_shows_what_was_tried():
+    result = check_convergence("-n*frac(n*sqrt(2))")
+    assert "What was tried:" in result.text(details=True)
+    listed = result.proof.latex().partition(r"\begin{enumerate}")[2]
+    assert "\\item Tried returns to 0" in listed

@@ -53,8 +53,9 @@ def share(scores: Sequence[NeedleScore]) -> Share | None:
     p, z = right / asked, float(norm.ppf(0.975))
     rows = [np.array([s.right for s in scores if s.row == r]) for r in {s.row for s in scores}]
     chance = p * (1 - p) / asked
-    between = sum(((x - p).sum() / asked) ** 2 for x in rows) * len(rows) / max(1, len(rows) - 1)
-    worth = asked / max(1.0, float(between / chance)) if len(rows) > 1 and chance else asked
+    apart = float(sum(((x - p).sum() / asked) ** 2 for x in rows))
+    between = apart * len(rows) / max(1, len(rows) - 1)
+    worth = asked / max(1.0, between / chance) if chance else asked
     middle, width = p + z * z / (2 * worth), p * (1 - p) / worth + z * z / (4 * worth * worth)
     low, high = ((middle + side * z * math.sqrt(width)) / (1 + z * z / worth) for side in (-1, 1))
     return Share(right, asked, max(0.0, low), min(1.0, high))
@@ -100,7 +101,7 @@ def lost(
     """A band within the training length in which the first is shown to recall less; None if there
     is none. All that lies within the training length is such a band too."""
     near = [band for band in bands(trained, to) if band.trained]
-    whole = Band(0, max((band.high for band in near), default=0), True)
+    whole = Band(0, min(trained, to), True)
     return next((b for b in (*near, whole) if pairs(b.of(second), b.of(first)).better), None)
 
 

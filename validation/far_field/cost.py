@@ -41,7 +41,7 @@ class SearchSeconds(NamedTuple):
 def real(work: Work, repair: Repair, to: int) -> float:
     """Seconds of a real row under a change."""
     n = min(repair.cut or to, to)
-    return work.of(n, n * min(n, repair.keys(to)) / (1 if repair.window else 2))
+    return work.of(n, n * repair.keys(to) / (1 if repair.window else 2))
 
 
 def further(work: Work, row: int, to: int) -> float:

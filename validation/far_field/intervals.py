@@ -50,11 +50,10 @@ class Residual(NamedTuple):
 @functools.cache
 def residuals() -> tuple[Residual, ...]:
     """The models of `residuals.csv`, which the last registration wrote."""
-    with open(RESIDUALS, newline="", encoding="utf-8") as file:
-        return tuple(
-            Residual(x["family"], int(x["times"]), float(x["said"]), float(x["measured"]))
-            for x in csv.DictReader(file)
-        )
+    return tuple(
+        Residual(x["family"], int(x["times"]), float(x["said"]), float(x["measured"]))
+        for x in csv.DictReader(RESIDUALS.read_text(encoding="utf-8").splitlines())
+    )
 
 
 def radius(scores: Sequence[float], share: float = SHARE) -> float:

@@ -94,10 +94,11 @@ class RowReadings:
         ask = {Way.REAL: self._real, Way.FAR: self._foreseen, Way.PROBE: self._near}[self.way]
 
         def made() -> list[float]:
+            own = self._own(row)  # by the unchanged model
             with self._changed(repair) as network:
                 loss, scores = ask(repair, network, row)
             return [
-                loss,
+                loss - own,
                 *(n.log_probability for n in scores),
                 *(float(n.right) for n in scores),
             ]
@@ -157,23 +158,35 @@ class RowReadings:
         with applied(self.subject.live, repair):
             yield Repaired(self.subject.network, repair)
 
+    def _own(self, row: int) -> float:
+        """What a loss is compared with: of the same targets, in their short row."""
+        if self.way is Way.FAR:
+            return float(self.subject.base[row].mean())
+        if self.way is Way.PROBE:  # which compares by itself
+            return 0.0
+        needles = self._needles(row)
+        short = needles.tokens[needles.asks - self.subject.length - 1 : needles.asks][None]
+        return self.book.of(
+            f"short row {row}",
+            lambda: [
+                float(losses(self.subject.network, led(short, self.subject.bos), self._last).mean())
+            ],
+        )[0]
+
+    @property
+    def _last(self) -> int:
+        """Targets of a real row."""
+        return min(TARGETS, self.subject.length // 2)
+
     def _real(self, repair: Repair, network: Repaired, row: int) -> tuple[float, list[NeedleScore]]:
         """A real row, in one pass."""
-        needles = self._needles(row)
-        last = min(TARGETS, self.subject.length // 2)
 
         def read(tokens: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
             return scores_at(network, led(tokens, self.subject.bos), positions, keep)
 
-        nats, scores = recalled(needles, read, repair.cut, whole=True, last=last)
-        short = needles.tokens[needles.asks - self.subject.length - 1 : needles.asks][None]
-        own = self.book.of(
-            f"short row {row}",
-            lambda: [
-                float(losses(self.subject.network, led(short, self.subject.bos), last).mean())
-            ],
-        )
-        return float(nats.mean()) - own[0], scores
+        needles = self._needles(row)
+        nats, scores = recalled(needles, read, repair.cut, whole=True, last=self._last)
+        return float(nats.mean()), scores
 
     def _near(self, repair: Repair, network: Repaired, row: int) -> tuple[float, list[NeedleScore]]:
         """A row by the gap probe."""
@@ -192,7 +205,7 @@ class RowReadings:
         loss = stages.stage(1, ends)[1:] if ends[1] > ends[0] else near
         read = functools.partial(stages.blocks, ends=ends)
         _, scores = recalled(self._needles(row), read, repair.cut)
-        return float((loss - subject.base[row]).mean()), scores
+        return float(loss.mean()), scores
 
     def _over_plain(self, repair: Repair, groups: int, length: int, own: int) -> Tensor:
         """Losses by the gap probe at a length, over those of the unchanged model at another one,

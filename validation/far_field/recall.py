@@ -143,7 +143,7 @@ class Needle(NamedTuple):
     kind: str
     distance: int
     answer: range
-    chance: float = -math.inf
+    chance: float
 
 
 class NeedleRow(NamedTuple):
@@ -164,7 +164,7 @@ class NeedleRow(NamedTuple):
     block: int
     length: int
     size: int
-    row: int = 0
+    row: int
 
     @property
     def positions(self) -> Tensor:

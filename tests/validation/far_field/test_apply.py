@@ -1,11 +1,23 @@
 """The live model under a setting: what it generates is what a whole row says."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Phi3Config, Phi3ForCausalLM
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
+)
 
 import farfield
+from farfield.theory.answers.answer import Status
 from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field import apply as module
+from farfield.validation.far_field.mend import Mending
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import scores_at
@@ -51,8 +63,9 @@ def said(network, repair, row):
 
 
 @pytest.mark.parametrize("setting", EACH, ids=str)
-def test_each_token_sees_what_it_sees_in_a_whole_row(model, network, setting):
-    """Read as a whole, in two parts, and token by token through the cache."""
+def test_each_token_sees_what_it_sees_in_a_whole_row(model, network, setting, monkeypatch):
+    """Read as a whole, in two parts, and token by token through the cache; 7 queries at a time."""
+    monkeypatch.setattr(module, "QUERIES", 7)
     row = torch.randint(97, (1, TO), generator=torch.manual_seed(1))
     whole = said(network, repair_of(model, setting), row)
     with farfield.apply(model, setting, to=TO) as live, torch.no_grad():
@@ -104,13 +117,70 @@ def test_a_part_of_a_head_that_is_not_turned_stays():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("YaRN 7", "setting 'YaRN 7'; accepted with to=80: .*'YaRN 2.5'"),
+        ("YaRN 7", "setting 'YaRN 7'; accepted with to=80: 'window 32', .*'YaRN 2.5'"),
         ("text cut to 32", "cut the tokens before the model reads them"),
+        ("Self-Extend, groups of 0 from 8", "setting 'Self-Extend, groups of 0 from 8'; accepted"),
+        ("groups of 4 from 8", "setting 'groups of 4 from 8'; accepted"),
+        ("Self-Extend, groups of 4", "setting 'Self-Extend, groups of 4'; accepted"),
     ],
 )
-def test_what_cannot_be_applied_is_refused_in_a_line(model, setting, message):
-    with pytest.raises(InputError, match=message), farfield.apply(model, setting, to=TO):
-        pass
+def test_what_cannot_be_applied_is_refused_in_a_line(refusal, model, setting, message):
+    refusal(message, entered, model, setting, TO)
+
+
+def entered(model, setting, to=None):
+    """The name of the attention under a setting."""
+    with farfield.apply(model, setting, to=to):
+        return model.config._attn_implementation
+
+
+def test_models_that_no_setting_reaches_are_refused_in_a_line(refusal):
+    """Keys in the cache are moved by the one rotation of a model, which no row changes."""
+    small = {
+        "vocab_size": 97,
+        "max_position_embeddings": 32,
+        "n_embd": 8,
+        "n_layer": 1,
+        "n_head": 2,
+    }
+    gpt = GPT2LMHeadModel(GPT2Config(**small, bos_token_id=0, eos_token_id=0))
+    rope = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}
+    dynamic = LlamaConfig(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
+    kept, grouped = Repair(window=16, sinks=3, in_cache=True), Repair(group=(4, 8))
+    for other in (gpt, LlamaForCausalLM(dynamic)):
+        plain = other.config._attn_implementation
+        for moving in (kept, grouped):
+            refusal("moves keys in the cache; accepted are models", entered, other, moving)
+        for still in (Repair(window=16, sinks=3), Repair(window=16), "graft -2 log(n/8)"):
+            assert entered(other, still) == module.NAME != plain
+    assert entered(gpt, Repair()) == gpt.config._attn_implementation
+    for other in (object(), SimpleNamespace(config=None), SimpleNamespace(config=dynamic)):
+        refusal("is no live model; accepted", entered, other, "YaRN 2.5", TO)
+
+
+def test_an_answer_of_mend_is_its_best_change_at_its_length(model):
+    made = {"status": Status.ENCLOSED, "to": TO, "length": 32, "trained": TRAINED, "rows": ()}
+    made |= {"log_ratio": 1.0, "advice": "", "encoding": (), "window": None}
+    known = {s.name: s for s in settings_of(model.config, TRAINED, TO)}
+    for name in ("YaRN 2.5", "log scale"):
+        assert module._setting(model, Mending(best=name, **made), None) == known[name]
+    assert module._setting(model, "none", None) == Repair()
+    plain = model.config._attn_implementation
+    assert entered(model, "YaRN 2.5", TO) == plain != entered(model, "log scale", TO)
+
+
+def test_a_layer_whose_logits_are_bounded_is_refused(refusal):
+    x = torch.zeros(1, 2, 3, 4)
+    layer, hook = torch.nn.Linear(1, 1), module._Applied(Repair(), TRAINED, None)
+    refusal("bounds its logits", hook.attention, layer, x, x, x, None, softcap=30.0)
+    q, k, v = torch.randn(3, 1, 2, 9, 4, generator=torch.manual_seed(3)).unbind()
+    for scale in (None, 0.25):
+        found, _ = hook.attention(layer, q[:, :, 4:], k, v, None, scaling=scale)
+        mask = torch.ones(9, 9, dtype=torch.bool).tril()[4:]
+        wanted = torch.nn.functional.scaled_dot_product_attention(
+            q[:, :, 4:], k, v, attn_mask=mask, scale=scale
+        )
+        assert torch.allclose(found, wanted.transpose(1, 2), atol=1e-5)
 
 
 def test_rows_that_are_padded_are_refused(model):

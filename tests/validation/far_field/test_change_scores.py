@@ -7,11 +7,17 @@ import pytest
 from scipy.stats import binom
 
 from farfield.validation.far_field.change_scores import (
+    Mended,
     advised,
+    holds,
     lost,
     order,
+    paired,
     pairs,
+    rank,
+    same,
     share,
+    shown_below,
 )
 from farfield.validation.far_field.recall import NeedleScore, bands
 
@@ -71,15 +77,85 @@ def test_the_sign_test_is_twice_the_tail_of_fair_coins(first, second):
     assert found.p == pytest.approx(tail) and found.better == (first > second and tail < 0.05)
 
 
-def test_intervals_of_shares_are_wilson_and_grow_where_rows_differ():
-    """Wilson's ends solve (p - x)^2 = z^2 x (1 - x) / n."""
-    same = [NeedleScore("pet", 9, -1.0, k % 4 == 0, row=k // 4) for k in range(24)]
-    found, p = share(same), 6 / 24
+def on_wilson(found, p, worth):
+    """Whether the ends solve (p - x)^2 = z^2 x (1 - x) / n."""
     for end in (found.low, found.high):
-        assert (p - end) ** 2 == pytest.approx(1.959964**2 * end * (1 - end) / 24, rel=1e-5)
-    apart = [n._replace(right=n.row == 0) for n in same]
-    apart = [n._replace(right=n.right or (n.row == 1 and k % 2 == 0)) for k, n in enumerate(apart)]
-    wide = share(apart)
-    assert wide.right == 6 and wide.high - wide.low > 1.5 * (found.high - found.low)
-    assert share([]) is None and share(same[:1]).high == pytest.approx(1, abs=0.3)
-    assert not math.isnan(share([n._replace(right=False) for n in same]).high)
+        assert (p - end) ** 2 == pytest.approx(1.959964**2 * end * (1 - end) / worth, rel=1e-5)
+    assert found.low < p < found.high
+
+
+def test_intervals_of_shares_are_wilson_and_grow_where_rows_differ():
+    """Of six rows of four needles, one is right in each, or 4, 2 and none; or all are of one row.
+    The variance over rows is 1.2 (3^2 + 1 + 4) / 24^2, that of chance p (1 - p) / 24."""
+    equal = [NeedleScore("pet", 9, -1.0, k % 4 == 0, row=k // 4) for k in range(24)]
+    on_wilson(share(equal), 6 / 24, 24)
+    on_wilson(share([n._replace(row=0) for n in equal]), 6 / 24, 24)
+    apart = [n._replace(right=k < 4 or k in (4, 5)) for k, n in enumerate(equal)]
+    assert share(apart).right == 6
+    on_wilson(share(apart), 6 / 24, 24 * (0.1875 / 24) / (1.2 * 14 / 24**2))
+    assert share([]) is None
+    for count in range(1, 60):
+        for right in (True, False):
+            found = share([n._replace(right=right) for n in equal * 3][:count])
+            assert (found.right, found.asked) == (count * right, count)
+            assert 0 <= found.low < found.high <= 1
+            assert (found.high == pytest.approx(1)) == right == (found.low > 1e-9)
+
+
+def mended(difference=None, rows=2, log_ratio=0.3, name="x", **more):
+    return Mended(name, log_ratio, None, None, 9, 1.0, difference=difference, rows=rows, **more)
+
+
+def test_what_was_read_comes_first_then_right_answers_or_the_loss():
+    scores = tuple(needles((1, 2), (1, 1), (1, 1)))
+    gain = sum(score.gain for score in scores)
+    assert gain == pytest.approx(3 * 4.9)
+    for row, by_recall, expected in (
+        (mended(rows=0), False, (2, 0.3, 0)),
+        (mended(rows=0, log_ratio=None), False, (2, math.inf, 0)),
+        (mended(), False, (0, 0, 0)),
+        (mended(rows=1), True, (0, 0, 0)),
+        (mended((-0.2, None)), False, (0, -0.2, 0)),
+        (mended((0.2, 0.1), recall=scores), False, (0, 0.2, 0)),
+        (mended((0.1, 0.1), recall=scores), True, (0, -0.75, -gain)),
+        (mended((0.101, 0.1), real=scores), True, (1, -0.75, -gain)),
+        (mended(rows=0, recall=scores), True, (0, -0.75, -gain)),
+    ):
+        assert rank(row, by_recall) == expected
+
+
+def test_what_is_measured_stands_before_what_is_foreseen():
+    near, far = needles((1, 1), (0, 0), (0, 0)), needles((0, 0), (0, 0), (1, 1))
+    both = mended(recall=tuple(near), real=tuple(far), measured=(0.7, None), name="text cut to 9")
+    assert (both.needles, both.loss, both.cuts) == (tuple(far), 0.7, True)
+    said = mended(recall=tuple(near))
+    assert (said.needles, said.loss, said.cuts, said.dear) == (tuple(near), 0.3, False, False)
+
+
+def test_needles_of_rows_that_both_were_read_with_are_compared():
+    one = mended(recall=tuple(needles((4, 4), (4, 4), (4, 4))))
+    other = mended(recall=tuple(n for n in needles((2, 4), (2, 4), (2, 4)) if n.row))
+    assert [{n.row for n in each} for each in same(one, other)] == [{1, 2, 3}] * 2
+    assert (paired(one, other).first, paired(other, one).first) == (6, 0)
+
+
+@pytest.mark.parametrize(
+    ("difference", "below"),
+    [(None, False), ((-9.0, None), False), ((-0.1, 0.1), False), ((-0.1, 0.09), True)],
+)
+def test_an_interval_below_zero_shows_that_a_change_helps(difference, below):
+    assert shown_below(difference) is below
+
+
+def test_a_model_holds_by_its_loss_and_by_the_needles_of_every_band():
+    whole, cut = needles((12, 12), (12, 12), (0, 40)), needles((12, 12), (12, 12), (0, 40))
+    for difference, held in ((0.05, True), (0.051, False), (None, False)):
+        own = mended(difference and (difference, 0.1), recall=tuple(whole))
+        assert holds(own, mended(recall=tuple(cut)), TRAINED, TO) is held
+    for own, other in (
+        (needles((12, 12), (12, 12), (0, 40)), needles((12, 12), (12, 12), (30, 40))),
+        (needles((2, 12), (12, 12), (30, 40)), needles((12, 12), (12, 12), (0, 40))),
+    ):
+        one, two = (mended((0.0, 0.1), recall=tuple(each)) for each in (own, other))
+        assert not holds(one, two, TRAINED, TO)
+        assert holds(two, two, TRAINED, TO)

@@ -3,6 +3,7 @@
 import itertools
 import re
 
+import numpy as np
 import pytest
 
 import farfield
@@ -36,28 +37,40 @@ def test_a_number_comes_within_three_trained_rows(verb, counted, words, tmp_path
     assert reported and all(re.search(r"[+-]\d\.\d{3}", text) for text in reported)
 
 
-def test_the_time_that_is_said_is_that_of_every_row_of_every_look(counted, words, monkeypatch):
-    class Minute:
-        def of(self, tokens, pairs):
-            return 60.0  # a row under a look
+class Sum:
+    """Seconds: as many as tokens and pairs of queries and keys."""
 
+    def of(self, tokens, pairs):
+        return tokens + pairs
+
+
+@pytest.mark.parametrize("verb", ["foresee", "foresee --quick"])
+def test_the_time_that_is_said_is_that_of_every_row_of_every_look(counted, verb, monkeypatch):
     def report(stage, *_):
         raise StopIteration(stage)
 
-    monkeypatch.setattr("farfield.validation.far_field.foresee.timed", lambda subject: Minute())
+    where = "foresee" if verb == "foresee" else "gap_probe"
+    monkeypatch.setattr(f"farfield.validation.far_field.{where}.timed", lambda subject: Sum())
+    words = np.arange(9000) % 97
     with pytest.raises(StopIteration) as stop:
-        farfield.foresee(counted[0], words, to=TO, length=SHORT, progress=report)
-    said = re.match(
-        r"about (.*): (\d+) groups of (\d+) rows of 16 tokens, three looks", str(stop.value)
-    )
-    assert said and said[1] == lasting(3 * int(said[2]) * int(said[3]) * 60)
+        QUESTIONS[verb](counted[0], words, to=TO, length=SHORT, progress=report)
+    subject = subject_of(counted[0], words, SHORT)
+    looks = (subject.settings.main, subject.settings.check, subject.settings.third)
+    each = sum(sum(staged(subject, (32, 64, 128, 256, TO), look)) for look in looks)
+    time, read = 12 * 16 * each, "12 groups of 16 rows of 16 tokens, three looks"
+    if verb != "foresee":  # by themselves, and at each length
+        time = 4 * 6 * (SHORT + SHORT**2 / 2)
+        read = "4 rows of 16 tokens at each of 5 lengths, more where costs begin"
+    assert str(stop.value) == f"about {lasting(time)}: {read}"
 
 
 def test_the_work_that_is_said_is_that_of_the_rows_that_are_read(counted, words):
     model, passed = counted
     few = Settings(groups=2, rows=6, last=4)
     subject = subject_of(model, words, SHORT, few)
+    opened = passed[0]
     timed(subject)
+    assert passed[0] == opened + 2 * SHORT  # one row, twice
     before, tokens, lengths = passed[0], 0, (32, 64, TO)
     for sampling in (few.main, few.check, few.third):
         subject.ratios(lengths, sampling)

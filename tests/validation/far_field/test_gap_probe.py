@@ -96,11 +96,21 @@ def test_it_says_where_positions_begin_to_cost(rows, speaks, monkeypatch):
         return alone + max(0.0, 0.03 * (length - 1000))
 
     monkeypatch.setattr("farfield.validation.far_field.gap_probe.gap_losses", losses)
-    found = probe(network, rows, [256, 512, 2048, 4096])
+    told = []
+    found = probe(network, rows, [256, 512, 2048, 4096], lambda *said: told.append(said))
+    assert [said[:2] for said in told] == [(k, max(4, k)) for k in range(1, len(told) + 1)]
+    assert told[2][2] == "+31.440 nats at 2,048" and len(told) == len(found.gaps) > 4
+    lengths = [int(said[2].split()[-1].replace(",", "")) for said in told]
+    assert [gap.length for gap in found.gaps] == sorted(lengths)
     assert found.holds <= 1000 + COST / 0.03 < found.breaks <= 1.2 * found.holds
     told = speaks(found)
     assert "cost nothing up to" in told and "+31.44 nats at 2,048" in told
     assert probe(network, rows, [64, 512]).breaks is None
+    near = probe(network, rows, [960, 1024])  # no multiple of 64 lies between
+    assert (near.holds, near.breaks) == (960, 1024)
+    first = probe(network, rows, [2048])
+    assert first.holds < 1000 < first.breaks and (first.row, first.rows) == (ROW, 3)
+    assert first.loss == pytest.approx(float(losses(network, rows, 0).mean()))
 
 
 def test_its_interval_is_over_rows(rows):

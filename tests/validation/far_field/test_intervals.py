@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from farfield.validation.far_field.intervals import (
-    UNIT,
     Residual,
     around,
     elsewhere,
@@ -37,17 +36,17 @@ def test_an_interval_is_the_inverse_of_a_score():
         low, high = around(0.8, scores, 0.75)
         inside = abs(Residual("x", 16, 0.8, measured).score) <= radius(scores, 0.75) + 1e-12
         assert inside == (low - 1e-12 <= measured <= high + 1e-12)
-    assert Residual("x", 16, 0.0, UNIT).score == 1
+    assert Residual("x", 16, 0.0, 0.1).score == Residual("x", 16, -0.4, 0.1).score == 1
 
 
-def test_intervals_are_those_of_the_nearest_length_and_grow_with_the_forecast():
-    lengths = sorted({x.times for x in residuals()})
-    for times in lengths:
-        assert elsewhere(0.3, times * 1.1) == elsewhere(0.3, times)
-    assert elsewhere(0.3, 2) == elsewhere(0.3, lengths[0])
-    near, far = (elsewhere(said, 16) for said in (0.1, 1.0))
-    assert far[1] - far[0] > near[1] - near[0]
-    assert elsewhere(0.3, 16, 0.5)[1] < elsewhere(0.3, 16, 0.9)[1]
+@pytest.mark.parametrize(
+    ("times", "nearest"), [(2, 16), (16, 16), (31, 16), (33, 64), (64, 64), (900, 64)]
+)
+def test_intervals_are_those_of_the_nearest_length_by_ratios(times, nearest):
+    scores = [x.score for x in residuals() if x.times == nearest]
+    for said in (0.3, 1.0):
+        assert elsewhere(said, times) == around(said, scores, 0.9)
+        assert elsewhere(said, times, 0.5) == around(said, scores, 0.5)
 
 
 def test_intervals_hold_on_families_that_are_left_out():

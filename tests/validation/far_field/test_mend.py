@@ -1,5 +1,6 @@
 """Changes at inference: what the table says of each is what far field, probe and needles say."""
 
+import functools
 import json
 import re
 from dataclasses import replace
@@ -12,21 +13,23 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.theory.answers.answer import Label, Status
-from farfield.validation.far_field import cost
-from farfield.validation.far_field.change_scores import Mended
+from farfield.theory.answers.blocks import Facts, Table, facts
+from farfield.theory.answers.notation import terminal
+from farfield.theory.encodings import encoding
+from farfield.validation.far_field.change_scores import Mended, rank, share
 from farfield.validation.far_field.cost import real, timed
-from farfield.validation.far_field.halving import FEW as LEAST
-from farfield.validation.far_field.halving import WIDE, Halving, reading_plan
-from farfield.validation.far_field.mend import Advice, Mending, _advised, _changes
+from farfield.validation.far_field.gap_probe import gap_losses
+from farfield.validation.far_field.halving import Halving
+from farfield.validation.far_field.long_rows import Stages
+from farfield.validation.far_field.mend import Advice, Mending, _advised, _changes, _formula
 from farfield.validation.far_field.model_on_text import Settings, subject_of
-from farfield.validation.far_field.readings import begins
-from farfield.validation.far_field.recall import NeedleScore, distances, needle_row
-from farfield.validation.far_field.rotary import applied, pastes, settings_of
+from farfield.validation.far_field.readings import RowReadings, Way, begins
+from farfield.validation.far_field.recall import NeedleScore, distances, needle_row, recalled
+from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.json_files import Book
 from farfield.validation.models import speed
 from farfield.validation.models.network import losses
-from farfield.validation.models.repairs import Repair, Repaired, recipe
-from farfield.validation.models.speed import Work
+from farfield.validation.models.repairs import Repair, Repaired, candidates, recipe
 
 FEW = Settings(groups=2, rows=6, last=4)
 TRAINED, TO = 64, 256
@@ -80,12 +83,6 @@ def test_few_keys_leave_few_changes(trained, tmp_path):
     assert kept.verdict == "converges"
 
 
-def test_what_is_written_is_not_asked_again(tmp_path):
-    book = Book(tmp_path / "book.json")
-    assert book.of("a", lambda: [1.0]) == [1.0]
-    assert Book(tmp_path / "book.json").of("a", lambda: [2.0]) == [1.0]
-
-
 WAYS = {"far field": {"measure": False}, "probe": {"quick": True}, "real": {"measure": True}}
 
 
@@ -100,17 +97,12 @@ def test_every_setting_has_a_line_and_what_was_read_is_halved(rotary, found, spe
     asked = {s.name: s for s in settings_of(rotary.config, TRAINED, TO)} | {"none": Repair()}
     rows = {row.repair: row for row in found.rows}
     assert rows.keys() == asked.keys() and len(found.rows) == len(asked)
-    for row in found.rows:
-        assert row.keys == asked[row.repair].keys(TO) and row.mib > 0
-        assert row.rows == 0 or asked[row.repair].window is None
-        assert bool(row.needles) == bool(row.rows) and row.rows in (0, 1, 2, 3)
-    read = sorted((row.rows for row in found.rows if row.rows), reverse=True)
-    assert 1 + LEAST <= len(read) <= 1 + WIDE and rows[f"text cut to {TRAINED}"].rows == 3
-    assert sum(n > 1 for n in read) == sum(n == 3 for n in read) == 2
     speaks(found)
     whole = found.way == "real rows"
     assert found.label == (Label.MEASURED if whole else Label.FORECAST)
-    assert any(row.measured for row in found.rows) == whole
+    assert found.rows[0].repair == found.best and found.log_ratio == (found.rows[0].loss or 0)
+    ranks = [rank(row, True) for row in found.rows[1:]]
+    assert ranks == sorted(ranks) and found.window is asked[found.best].window
     if found.best != "none":
         named = found.alternative or found.best
         assert found.pastes == pastes(asked[named], rotary.config, TO)
@@ -118,56 +110,95 @@ def test_every_setting_has_a_line_and_what_was_read_is_halved(rotary, found, spe
     assert "needles" in told and f"text cut to {TRAINED}" in told and found.way in told
 
 
-def test_losses_are_those_of_real_rows(rotary, words, tmp_path):
-    how = {"to": TO, "length": 32, "measure": True, "folder": tmp_path}
-    rows = {row.repair: row for row in farfield.mend(rotary, words, **how).rows}
-    subject = subject_of(rotary, words, 32)
-    asked = {s.name: s for s in settings_of(rotary.config, TRAINED, TO)} | {"none": Repair()}
-    starts = [begins(len(words) - TO, k) for k in range(3)]
-    far = distances(32, TO, TRAINED)
-    for row in (row for row in rows.values() if row.rows == 3):
-        setting, differences = asked[row.repair], []
-        for k, start in enumerate(starts):
-            text = torch.from_numpy(words[start:]).long()
-            tokens = needle_row(None, text, TO, far, k, 32)
-            end, begin = tokens.asks - 1, TO - (setting.cut or TO)
-            own = losses(subject.network, tokens.tokens[None, end - 32 : end + 1], 16)
-            with applied(subject.live, setting):
-                network = Repaired(subject.network, setting)
-                whole = losses(network, tokens.tokens[None, begin : end + 1], 16)
-            differences.append(float(whole.mean() - own.mean()))
-        assert row.measured[0] == pytest.approx(np.mean(differences), abs=1e-4)
+def readings_of(subject, way, folder):
+    return RowReadings(subject, TO, way, Book(folder / f"{way}, {subject.bos}.json"))
 
 
-def test_the_plan_reads_what_is_cheaper(refusal, rotary, words, tmp_path, monkeypatch):
+@pytest.mark.parametrize("bos", [None, 7])
+@pytest.mark.parametrize("name", ["none", "YaRN 4", "text cut to 64", "log scale"])
+def test_losses_are_those_of_real_rows(name, bos, rotary, words, tmp_path):
+    """A text begins with a token of its own, where the model has one."""
+    subject = replace(subject_of(rotary, words, 32, FEW), bos=bos)
+    readings = readings_of(subject, Way.REAL, tmp_path)
+    known = [Repair(), *settings_of(rotary.config, TRAINED, TO)]
+    setting = next(s for s in known if s.name == name)
+    for k, start in enumerate(begins(len(words) - TO, row) for row in range(3)):
+        text = torch.from_numpy(words[start:]).long()
+        row = needle_row(None, text, TO, distances(32, TO, TRAINED), k, 32)
+        end, begin = row.asks - 1, TO - (setting.cut or TO)
+        short, whole = (row.tokens[at : end + 1].clone() for at in (end - 32, begin))
+        if bos is not None:
+            short[0] = whole[0] = bos
+        own = losses(subject.network, short[None], 16)
+        with applied(subject.live, setting):
+            changed = losses(Repaired(subject.network, setting), whole[None], 16)
+        found = readings.of(setting, k)
+        assert found.loss == pytest.approx(float(changed.mean() - own.mean()), abs=1e-4)
+        assert {n.row for n in found.needles} == {k} and len(found.needles) == len(row.needles)
+
+
+@pytest.mark.parametrize("bos", [None, 7])
+@pytest.mark.parametrize(
+    "repair",
+    [
+        Repair(),
+        Repair(scale=True),
+        Repair(cut=48),
+        Repair(cut=32),
+        Repair(rope={"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}),
+    ],
+)
+def test_a_forecast_of_a_row_is_one_stage_of_its_group(repair, bos, rotary, words, tmp_path):
+    subject = replace(subject_of(rotary, words, 32, replace(FEW, groups=3)), bos=bos)
+    readings, check = readings_of(subject, Way.FAR, tmp_path), subject.settings.check
+    network, ends = Repaired(subject.network, repair), [32, repair.cut or TO]
+    for row in (0, 2):  # the first one before the unchanged model has read anything
+        found = readings.of(repair, row)
+        with applied(subject.live, repair):
+            direct = subject.ratios(ends[1:], check, network)[ends[1]]
+        assert found.loss == pytest.approx(direct[row], abs=1e-6)
+        with applied(subject.live, repair):
+            drawn = replace(check, seed=row)
+            stages = Stages(network, subject.groups[row], 4, drawn, bos=bos)
+            for stage in [1] * (ends[1] > 32):
+                stages.stage(stage, ends)
+            read = functools.partial(stages.blocks, ends=ends)
+            _, scores = recalled(readings.rows[row], read, repair.cut)
+        assert [n.log_probability for n in found.needles] == pytest.approx(
+            [n.log_probability for n in scores], abs=1e-5
+        )
+        assert [n.right for n in found.needles] == [n.right for n in scores]
+        again = readings_of(subject, Way.FAR, tmp_path)
+        again._foreseen = None  # it stands in the book
+        assert again.of(repair, row) == found
+
+
+def test_the_probe_reads_a_row_of_each_group(rotary, words, tmp_path):
+    subject = subject_of(rotary, words, 32, replace(FEW, groups=3))
+    near, far = (readings_of(subject, way, tmp_path) for way in (Way.PROBE, Way.FAR))
+    rows = subject.groups[:, 0]
+    for repair, length in ((Repair(), TO), (Repair(cut=64), 64), (Repair(window=20), 32)):
+        network = Repaired(subject.network, repair)
+        costs = gap_losses(network, rows, length) - gap_losses(subject.network, rows, 32)
+        assert near.gaps(repair) == pytest.approx(costs.numpy())
+        assert far.gaps(repair) == pytest.approx(costs[:1].numpy())
+        assert near.of(repair, 1).loss == pytest.approx(float(costs[1].mean()))
+    plain = gap_losses(subject.network, rows[:1], 48)
+    costs = gap_losses(network, rows[:1], 48) - plain
+    assert near.within(repair, 48) == far.within(repair, 48) == pytest.approx(float(costs.mean()))
+    assert near.trained == TRAINED
+    bare = replace(subject, outline=replace(subject.outline, trained=None))
+    assert readings_of(bare, Way.FAR, tmp_path).trained == 32
+
+
+def test_the_plan_reads_what_is_cheaper(refusal, rotary, words, tmp_path):
     how = {"length": 32, "settings": Settings(groups=2, rows=4, last=4), "folder": tmp_path}
     near = farfield.mend(rotary, words, to=TO, **how)
     assert near.way == "real rows" and near.seconds[0] < near.seconds[1]
     far = farfield.mend(rotary, words, to=TO, measure=False, **how)
     assert far.way == "far field" and far.label == Label.FORECAST
-    short = farfield.mend(rotary, words[:240], to=TO, **how)
-    assert short.way == "far field"
-    refusal(
-        r"has 240 tokens, a real row takes 257; accepted: a longer",
-        farfield.mend,
-        rotary,
-        words[:240],
-        to=TO,
-        measure=True,
-        **how,
-    )
-    monkeypatch.setattr("farfield.validation.far_field.halving.available", lambda: 1000)
-    refusal(
-        r"MiB beside the weights.*accepted: a shorter row",
-        farfield.mend,
-        rotary,
-        words,
-        to=TO,
-        measure=True,
-        **how,
-    )
-    assert farfield.mend(rotary, words, to=TO, **how).way == "far field"
-    refusal("minutes 0; accepted", farfield.mend, rotary, words, to=TO, minutes=0, **how)
+    for minutes in (0, 1e6):
+        refusal("a number above 0", farfield.mend, rotary, words, to=TO, minutes=minutes, **how)
 
 
 def test_numbers_of_rows_with_other_ends_are_not_taken_up(rotary, words, tmp_path, monkeypatch):
@@ -177,50 +208,6 @@ def test_numbers_of_rows_with_other_ends_are_not_taken_up(rotary, words, tmp_pat
         monkeypatch.setattr("farfield.validation.far_field.mend.ENDS", ends)
         farfield.mend(rotary, words, to=TO, folder=tmp_path, **how)
         assert len([*tmp_path.iterdir()]) == books
-
-
-def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
-    few = Settings(groups=2, rows=4, last=4)
-    how = {"text": np.zeros(10**6), "length": 32, "settings": few, "groups": (0, 0), "source": "t"}
-    outline = SimpleNamespace(trained=128)
-    subject = SimpleNamespace(turns=lambda: True, outline=outline, **how)
-    work = Work(1000, 32, 2, 32, 1e-9)
-
-    def plan(to, quick=False, minutes=None, probes=0):
-        return reading_plan(subject, to, work, None, quick, minutes, probes)
-
-    assert real(work, Repair(), 256) < plan(256).seconds[1] < real(work, Repair(), 900_000)
-    near, far = plan(256), plan(900_000)
-    assert (near.way, near.rows, far.way, far.rows) == ("real rows", 3, "far field", 2)
-    assert plan(900_000, minutes=9).way == "real rows" and plan(256, quick=True).way == "gap probe"
-    one, cut, short = real(work, Repair(), 256), real(work, Repair(cut=128), 256), work.of(32, 512)
-    assert cut < 0.6 * one  # a text that is cut costs less, so the same time has more rows
-    for rounds, first, probes in ((1, 3, 9), (1, 4, 0), (2, 3, 9), (3, 4, 0), (4, 4, 5)):
-        time = rounds * (1.1 * (first + 2) * one + 3 * cut) + probes * short
-        enough = plan(256, minutes=time / 60 + 1e-9, probes=probes)
-        assert (enough.rows, enough.first) == (3 * rounds, first)
-    assert (plan(256, minutes=1e-9).rows, plan(256, minutes=1e-9).first) == (3, 3)
-    assert (plan(256, minutes=60).rows, plan(256, minutes=60).first) == (12, 5)
-    for probes in (0, 20, 60):  # without minutes, what fits into the time of eight rows
-        free = int((8 * one - 3 * cut - probes * short) / (1.1 * one)) - 2
-        assert plan(256, probes=probes).first == max(3, min(5, free))
-
-
-def test_further_ends_are_counted_where_there_is_room_for_them():
-    """Of 768 tokens that see a row of 4,096; every row but the first has one, under each setting
-    that is read and for the cut text: of six rows one in the first round with three settings, four
-    with the best. So many minutes, and no fewer, are enough for six rows."""
-    work, few = Work(1000, 32, 2, 32, 1e-9), Settings(groups=2, rows=4, last=4)
-    further = cost.further(work, 512, 4096)
-    assert further == pytest.approx(1e-9 * (2000 * 768 + 128 * 768 * 4096))
-    assert cost.further(work, 511, 4096) == cost.further(work, 512, 4095) == 0
-    how = {"text": np.zeros(10**6), "length": 512, "settings": few, "groups": (0, 0), "source": "t"}
-    outline = SimpleNamespace(trained=2048)
-    subject = SimpleNamespace(turns=lambda: True, outline=outline, **how)
-    one, cut = real(work, Repair(), 4096), real(work, Repair(cut=2048), 4096)
-    time = 2 * (1.1 * 5 * one + 3 * cut) + (1 * 4 + 4 * 2) * further
-    for minutes, rows in ((1.0001 * time / 60, 6), (0.9999 * time / 60, 3)):
-        assert reading_plan(subject, 4096, work, True, False, minutes, 0).rows == rows
 
 
 def test_work_is_what_the_layers_multiply(rotary, words):
@@ -283,33 +270,180 @@ def test_over_the_cut_text_right_answers_decide(none, yarn, answer):
     assert few == (CUT, Advice.NO_DIFFERENCE)
 
 
-def test_near_needles_that_are_lost_make_it_a_trade():
-    def recalling(name, near, far):
-        each = [(10, k < near) for k in range(9)] + [(200, k < far) for k in range(20)]
-        scores = tuple(NeedleScore("pet", d, -1.0, right) for d, right in each)
-        return replace(line(name, (0.0, 0.1)), recall=scores)
+def recalling(name, *right, difference=None, **more):
+    """A change that recalls so many of 9 needles at 10 tokens, of 4 at 64 and of 20 at 200."""
+    each = [
+        (n, k < r)
+        for n, most, r in zip((10, 64, 200), (9, 4, 20), right, strict=True)
+        for k in range(most)
+    ]
+    scores = tuple(NeedleScore("pet", n, -1.0, hit, row=k % 2) for k, (n, hit) in enumerate(each))
+    found = Mended(name, 0.75, None, None, 64, 1.25, scores, difference=difference, rows=3)
+    return replace(found, **more)
 
-    cut, yarn = recalling(CUT.name, 9, 0), recalling(YARN.name, 2, 20)
-    none = replace(recalling("none", 0, 0), difference=(3.0, 0.1))
-    rows = {Repair(): none, CUT: cut, YARN: yarn}
+
+LEFT = recalling(CUT.name, 9, 4, 0)
+TRADING = recalling(
+    "YaRN 4",
+    2,
+    4,
+    20,
+    difference=(-0.25, 0.125),
+    keys=TO,
+    mib=5.0,
+    rows=2,
+    short=0.125,
+    trained=-0.25,
+    measured=(0.5, 0.1),
+)
+PLAIN = replace(recalling("none", 0, 0, 0, difference=(3.0, None)), recall=(), rows=0)
+MADE = {"status": Status.ENCLOSED, "label": Label.MEASURED, "subject": "small", "to": TO}
+MADE |= {"length": 32, "trained": 64, "log_ratio": 1.0, "encoding": (), "window": None}
+MADE |= {"way": "real rows", "seconds": (7.0, 600.0), "source": "a text"}
+
+
+def said(found):
+    """What an answer says first, and what it notes, in words."""
+    first, *others = found.blocks()
+    return terminal(first.text), [terminal(x.text) for x in others if hasattr(x, "text")]
+
+
+def test_near_needles_that_are_lost_make_it_a_trade():
+    none = recalling("none", 0, 0, 0, difference=(3.0, 0.1))
+    rows = {Repair(): none, CUT: LEFT, YARN: replace(TRADING, difference=(0.0, 0.1))}
     assert advice(rows) == (CUT, Advice.TRADE)
-    assert advice(rows | {YARN: recalling(YARN.name, 8, 20)}) == (YARN, Advice.TAKE)
-    made = {"to": TO, "length": 32, "trained": 64, "log_ratio": 1.0, "encoding": (), "window": None}
-    made |= {
-        "status": Status.ENCLOSED,
-        "label": Label.MEASURED,
-        "subject": "small",
-        "way": "real rows",
-    }
-    answer = Mending(
-        rows=(cut, yarn, none), best=CUT.name, alternative=YARN.name, advice=Advice.TRADE, **made
+    assert advice(rows | {YARN: recalling("YaRN 4", 8, 4, 20)}) == (YARN, Advice.TAKE)
+    kept = (LEFT, TRADING, none)
+    found = Mending(rows=kept, best=CUT.name, alternative="YaRN 4", advice=Advice.TRADE, **MADE)
+    assert said(found)[0] == (
+        "small at 256 tokens: YaRN 4 trades near needles for far ones: it alone recalls 20, the "
+        "text cut to 64 alone 7, but from 0 to 16 tokens back 0 and 7; take it only for what is "
+        "far."
     )
-    said = " ".join(answer.text().split())
-    assert (
-        "YaRN 4 trades near needles for far ones: it alone recalls 20, the text cut to 64 alone 7"
-        in said
+
+
+def test_every_number_of_a_change_has_its_column():
+    rows = (TRADING, LEFT, PLAIN)
+    found = Mending(rows=rows, best="YaRN 4", advice=Advice.TAKE, **MADE)
+    (table,) = (block for block in found.blocks() if isinstance(block, Table))
+    right = {}
+    for row in rows:
+        shares = [share([n for n in row.recall if n.distance == at]) for at in (10, 64, 200)]
+        right[row] = [
+            f"{x.right}/{x.asked} ({x.low:.2f} to {x.high:.2f})" if x else "" for x in shares
+        ]
+    assert [
+        dict(zip(map(terminal, table.header), map(terminal, row), strict=True))
+        for row in table.rows
+    ] == [
+        {
+            "change": row.repair,
+            "forecast": "0.750",
+            "measured": measured,
+            "loss": loss,
+            "at 32": short,
+            "at 64": trained,
+            "keys": keys,
+            "MiB": mib,
+            "rows": count,
+            **dict(zip(("recall to 16", "recall to 64", "recall to 256"), right[row], strict=True)),
+            "it alone, cut alone": alone,
+        }
+        for row, measured, loss, short, trained, keys, mib, count, alone in (
+            (
+                TRADING,
+                "0.500",
+                "-0.250 ± 0.125",
+                "0.125",
+                "-0.250",
+                "256",
+                "5",
+                "2",
+                "20, 7 (p 0.019, loses near)",
+            ),
+            (LEFT, "", "", "", "", "64", "1.25", "3", ""),
+            (PLAIN, "", "+3.000", "", "", "64", "1.25", "", ""),
+        )
+    ]
+    assert [*table.numeric] == [1, 2, 3]
+    better = recalling("YaRN 4", 8, 4, 20)
+    (table,) = (b for b in replace(found, rows=(better, LEFT)).blocks() if isinstance(b, Table))
+    assert terminal(table.rows[0][-1]) == "20, 1 (p 2.1e-05)"
+    assert "rows" in map(terminal, table.header) and "loss" not in map(terminal, table.header)
+
+
+LOST = "Nothing helps enough: {} of 20 short facts beyond 64 tokens are lost. Take a model trained "
+BLIND = replace(LEFT, recall=())
+
+
+@pytest.mark.parametrize(
+    ("best", "rows", "advice", "answer", "lost"),
+    [
+        (LEFT, (LEFT,), "NOTHING", "it does not break, so nothing is to be mended", 20),
+        (LEFT, (LEFT,), "NO_DIFFERENCE", "no difference is shown: no setting recalls more than the "
+         "text cut to 64, which recalls 13 of 33 needles", 20),
+        (BLIND, (BLIND,), "NO_DIFFERENCE", "no difference is shown: no setting recalls more than "
+         "the text cut to 64", 0),
+        (PLAIN, (PLAIN,), "NO_DIFFERENCE", "no change is shown to help", 0),
+        (TRADING, (TRADING,), "TAKE", "take YaRN 4: it changes the loss by -0.250 ± 0.125 nats", 0),
+        (PLAIN, (PLAIN,), "TAKE", "take none: it changes the loss by +3.000 nats", 0),
+        (recalling("YaRN 4", 8, 4, 10), (LEFT,), "TAKE", "take YaRN 4: it recalls 22 of 33 "
+         "needles, the text cut to 64 13 (10 are recalled by it alone, 1 by the cut text alone, "
+         "p = 0.012)", 0),
+        (recalling("YaRN 4", 9, 4, 9), (LEFT,), "TAKE", "take YaRN 4: it recalls 22 of 33 needles, "
+         "the text cut to 64 13 (9 are recalled by it alone, 0 by the cut text alone, p = 0.0039)",
+         11),
+    ],
+)  # fmt: skip
+def test_an_answer_says_in_words_what_was_counted(best, rows, advice, answer, lost):
+    cut = LEFT in rows or BLIND in rows
+    given = [
+        Paste("vLLM", "all", None, "it has no flag"),
+        Paste("llama.cpp", "new", "--flag 2", "its server"),
+    ]
+    rows = (best, *(row for row in rows if row != best))
+    found = Mending(rows=rows, best=best.repair, advice=Advice[advice], pastes=given, **MADE)
+    first, notes = said(found)
+    assert first == f"small at 256 tokens: {answer}."
+    assert [x.startswith(LOST.format(lost)) for x in notes[: bool(lost)]] == [True] * bool(lost)
+    flags, other, read, recall = notes[bool(lost) :]
+    assert flags == "vLLM (all), it has no flag: nothing to paste"
+    assert other == "llama.cpp (new), its server: --flag 2"
+    assert read == "Read: real rows. A real row takes about 7 s here, its forecast 10 min."
+    assert f"loss are to {'the cut text' if cut else 'no change'} on" in recall
+    probed = said(replace(found, way="gap probe", guess="it knows nothing"))[1]
+    assert probed[0] == "It knows nothing." and probed[-1].startswith(
+        "The gap probe sees positions"
     )
-    assert "but from 0 to 16 tokens back 0 and 7" in said
+    assert [f for f in found.blocks() if isinstance(f, Facts)] == [facts(text="a text")]
+
+
+@pytest.mark.parametrize(
+    ("repair", "layer", "trained", "formula"),
+    [
+        (Repair(window=4), 1, None, None),
+        (Repair(graft=(2, 4)), 1, None, "Piecewise((0, n < 4), (-2*log(n/4), True))"),
+        (Repair(window=4), 1, "-n/8", "-n/8"),
+        (Repair(window=4), 1, "[-n; -2*n]", "[-n; -2*n]"),
+        (Repair(graft=(2, 4), layers=(2,)), 1, "-n", "-n"),
+        (Repair(graft=(2, 4), layers=(2,)), 2, "-n",
+         "Piecewise((-n, n < 4), (-2*log(n/4) - 4, True))"),
+    ],
+)  # fmt: skip
+def test_the_bias_of_a_layer_is_told_as_it_is_under_the_change(repair, layer, trained, formula):
+    assert _formula(repair, layer, trained and encoding(trained)) == formula
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_a_model_without_settings_of_rotations_has_windows_and_grafts(turns, rotary):
+    held = [Repair(window=32, sinks=4, in_cache=True)] * turns
+    for live, trained in ((SimpleNamespace(), TRAINED), (rotary, None)):
+        outline = SimpleNamespace(trained=trained)
+        given = SimpleNamespace(live=live, outline=outline, length=32, turns=lambda: turns)
+        assert _changes(given, TO) == [*candidates(32), *held]
+    given.outline.trained = TRAINED
+    if turns:
+        assert _changes(given, TO) == settings_of(rotary.config, TRAINED, TO)
 
 
 def test_without_a_cut_text_a_paired_interval_of_the_loss_decides():
@@ -335,6 +469,8 @@ def test_without_a_cut_text_a_paired_interval_of_the_loss_decides():
     nothing = rows((0.1, 0.2), unsure, none=-0.01)
     assert advice(nothing, both, Repair()) == (Repair(), Advice.NOTHING)
     assert advice(nothing, both, Repair(), most=16)[0] == default
+    for loss, said in ((0.05, Advice.NOTHING), (0.051, Advice.NO_DIFFERENCE)):
+        assert advice(rows((0.1, 0.2), unsure, none=loss), both, Repair()) == (Repair(), said)
 
 
 @pytest.mark.sampled(3)
@@ -397,6 +533,16 @@ def test_what_cannot_be_mended_is_refused_in_a_line(refusal, rotary, words, trai
         folder=tmp_path,
     )
     refusal(
+        "length 128 is beyond the training length, 64 tokens",
+        farfield.mend,
+        rotary,
+        words,
+        to=256,
+        length=128,
+        quick=True,
+        folder=tmp_path,
+    )
+    refusal(
         "no change keeps at most 2 keys; the least keeps 8",
         farfield.mend,
         trained("-n/8"),
@@ -405,6 +551,13 @@ def test_what_cannot_be_mended_is_refused_in_a_line(refusal, rotary, words, trai
         settings=FEW,
         folder=tmp_path,
     )
+
+
+def test_numbers_that_are_none_are_refused_and_not_kept(refusal, tmp_path):
+    book = Book(tmp_path / "book.json")
+    for number in ("nan", "inf"):
+        refusal("^loss: the model gives NaN or infinity; ", book.of, "loss", ["1", number].copy)
+    assert not any(tmp_path.iterdir()) and book.of("loss", lambda: [1]) == [1.0]
 
 
 @pytest.mark.parametrize(

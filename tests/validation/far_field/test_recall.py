@@ -15,6 +15,8 @@ from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
+    Band,
+    NeedleScore,
     Told,
     bands,
     distances,
@@ -67,6 +69,11 @@ def test_each_kind_asks_for_names_of_its_own():
     assert len({n.question for n in each}) == MOST and {n.kind for n in each} == {*KINDS}
     assert all(n.context.startswith(f"{n.question} {n.answer}") for n in each)
     assert drawn(MOST, 3) == each != drawn(MOST, 4)
+    assert [drawn(1, seed)[0].kind for seed in range(10)] == [*KINDS] * 2
+    assert [len({n.question for n in drawn(k, 0)}) for k in (100, 101)] == [100, 100]
+    digits = {kind: {len(x) for x in KINDS[kind].answers} for kind in ("code", "setting")}
+    assert digits == {"code": {4}, "setting": {3}} and KINDS["code"].answers[0] == "1111"
+    assert [len(KINDS[x].answers) for x in ("code", "setting", "function")] == [8889, 900, 900]
 
 
 def test_a_sequence_is_asked_for_by_its_first_half():
@@ -78,6 +85,8 @@ def test_a_sequence_is_asked_for_by_its_first_half():
         place, end = 1024 - needle.distance, needle.answer.stop
         assert torch.equal(row.tokens[place : place + 8], row.tokens[end - 8 : end])
         assert len(needle.answer) == 4 and {*range(place, place + 8)} <= {*row.places().tolist()}
+        assert needle.chance == pytest.approx(-4 * math.log(100))
+    assert (row.size, row.block, row.length) == (8 * len(far), 64, 1024) and len(far) == 8
 
 
 @pytest.mark.parametrize(("block", "length", "trained"), [(512, 16384, 8192), (64, 256, 64)])
@@ -90,7 +99,7 @@ def test_needles_stand_in_every_band_that_has_room(block, length, trained):
         assert bool(inside) == (band.high >= block + part_of(block))
 
 
-def test_needles_of_a_file_are_asked_in_its_words(tmp_path):
+def test_needles_of_a_file_are_asked_in_its_words(tmp_path, refusal):
     file = tmp_path / "needles.jsonl"
     own = [
         {"context": f"Bay {k}: {k}9.", "question": f"Bay {k}:", "answer": f"{k}9"}
@@ -102,10 +111,24 @@ def test_needles_of_a_file_are_asked_in_its_words(tmp_path):
     assert {n.chance for n in told} == {-math.log(3)}
     row = needle_row(encode, torch.full((LENGTH,), 40), LENGTH, (600, 900), told=told)
     assert {n.kind for n in row.needles} == {"file"} and "Bay" in decode(row.tokens[-60:-1])
+    for letters, fits in ((94, True), (95, False)):  # of three quarters of a part, and two ends
+        long = [told[0]._replace(context="x" * letters)]
+        asked = encode, torch.full((LENGTH,), 40), LENGTH, (600,), 0, BLOCK, long
+        if fits:
+            assert len(needle_row(*asked).needles) == 1
+        else:
+            refusal("1 questions take .* a needle 97; accepted: .* 512 .* 96", needle_row, *asked)
 
 
 @pytest.mark.parametrize(
-    "line", ["{}", "no json", '{"context": "a", "question": 3, "answer": "b"}', "[1]"]
+    "line",
+    [
+        "{}",
+        "no json",
+        '{"context": "a", "question": 3, "answer": "b"}',
+        '{"context": "a", "question": " ", "answer": "b"}',
+        "[1]",
+    ],
 )
 def test_a_file_of_another_form_is_refused_by_its_line(refusal, tmp_path, line):
     file = tmp_path / "needles.jsonl"
@@ -123,8 +146,9 @@ def test_needles_that_a_row_has_no_room_for_are_refused_by_their_line(refusal, t
         long = good | {key: "b" * 95}
         file.write_text(f"{json.dumps(good)}\n{json.dumps(long)}\n")
         refusal(r"line 2: 9\d tokens; accepted: .* of up to 94", needles_of, file, encode)
-    file.write_text(f"{json.dumps(good)}\n" * 2)
-    assert len(needles_of(file, encode)) == 2
+    full = {"context": "c" * 94, "question": "q" * 93, "answer": "b"}
+    file.write_text(f"{json.dumps(full)}\n" * 2)
+    assert {n.chance for n in needles_of(file, encode)} == {-math.log(2)}
     refusal("the model has no tokenizer", needles_of, file, None)
 
 
@@ -193,11 +217,42 @@ def test_blocks_are_read_at_their_true_positions(row):
         tokens, positions, keep = asked[-1]
         begin = LENGTH - (cut or LENGTH)
         assert torch.equal(tokens, row.tokens[positions + begin])
-        last = range(LENGTH - BLOCK - begin, LENGTH - begin)
-        assert {*range(BLOCK), *last} <= {*positions.tolist()}
-        assert len(positions) <= 2 * BLOCK + 3 * part_of(BLOCK)
+        read_ = {*range(begin, begin + BLOCK), *range(LENGTH - BLOCK, LENGTH)}
+        for needle in row.needles:  # a quarter of the part before it
+            at = LENGTH - needle.distance - 32
+            read_ |= {*range(max(begin, at), at + 128)}
+        assert (positions + begin).tolist() == sorted(read_)
         answers = [place for needle in row.needles for place in needle.answer]
         assert (positions[keep] + begin + 1).tolist() == answers
+
+
+def test_a_needle_is_recalled_by_all_tokens_of_its_answer(row):
+    """By a model that says each token but one, of a text of 256, and gives every other e^-9."""
+    missed = row.needles[1].answer[-1]
+
+    def read(tokens, positions, keep):
+        scores = torch.zeros(1, len(keep), 256)
+        scores[0, range(len(keep)), row.tokens[positions[keep] + 1]] = 9.0
+        scores[0, positions[keep] + 1 == missed] *= -1
+        return scores
+
+    each = math.log1p(255 * math.exp(-9))
+    loss, scores = recalled(row, read, cut=9 * LENGTH, whole=True, last=10)
+    assert loss.tolist() == [pytest.approx(each)] * 10
+    for needle, score in zip(row.needles, scores, strict=True):
+        wrong = needle == row.needles[1]
+        total = -each * len(needle.answer) - wrong * (9 + math.log(255 + math.exp(-9)) - each)
+        assert score.log_probability == pytest.approx(total, rel=1e-4)
+        assert (score.right, score.row, score.chance) == (not wrong, 1, needle.chance)
+        assert (score.kind, score.distance) == (needle.kind, needle.distance)
+        assert score.gain == max(0, score.log_probability - needle.chance)
+    assert row.asks == min(n.answer.start for n in row.needles) - 64
+    assert NeedleScore("pet", 9, -1.0, True).gain == math.inf
+
+
+def test_a_band_holds_its_upper_end_and_not_its_lower_one():
+    inside = Band(4, 8, True).of([NeedleScore("pet", n, -1.0, True) for n in (4, 5, 8, 9)])
+    assert [n.distance for n in inside] == [5, 8]
 
 
 def test_a_text_that_is_cut_has_lost_its_needles(network, row):
@@ -212,8 +267,10 @@ def test_a_text_that_is_cut_has_lost_its_needles(network, row):
 
 def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line(refusal):
     text = torch.full((LENGTH,), 40)
-    for far in ((400,), (700, 750), (2000,), ()):
-        refusal("at least 512 tokens before the end", needle_row, encode, text, LENGTH, far)
+    for far in ((400,), (511,), (700, 750), (700, 827), (2000,), (1921,), ()):
+        said = refusal("512 tokens before the end", needle_row, encode, text, LENGTH, far)
+        assert said.endswith("and 128 tokens apart")
+    assert len(needle_row(encode, text, LENGTH, (512, 640, 1920)).needles) == 3
     refusal(
         "questions take", needle_row, encode, text, LENGTH, range(600, 1900, 130), seed=5, block=128
     )
@@ -275,15 +332,18 @@ def test_a_row_asks_in_words_where_its_end_has_room_and_twice_where_it_is_read_w
     words = length >= 512
     assert ({n.kind for n in found.needles} <= {*KINDS}) is words
     assert words or {n.kind for n in found.needles} == {"sequence"}
-    apart = 48 if block > 512 else part_of(block)
     far = [n.distance for n in found.needles]
-    assert min(b - a for a, b in itertools.pairwise(far)) >= apart and min(far) >= block
     begin = begins(len(TEXT) - to, row)
     assert found.tokens[:40].tolist() == TEXT[begin : begin + 40].tolist()
+    most, part = (24, 48)[block > 512] * ends, part_of(block)
     if words:  # even if each question were the longest, three quarters of an end had room
         longest = max(len(f"{n.question} {n.answer}") + 1 for n in drawn(5, 0))
-        assert len(far) / ends * longest <= 0.75 * block and 0.4 * block < found.size
+        most = min(most, ends * int(0.75 * block / longest))
+        stands = max(len(n.context) + 2 for n in drawn(5, 0))
+        part = min(part, max(48, 2 * stands)) if block > 512 else part
+    assert far == distances(block, to, 2048, most, part)
     told = [Told("file", f"k{k} is {k}.", f"k{k} is", str(k), -1.0) for k in range(3)]
     own = needles_in(way, length, row, to, told).needles
     assert {n.kind for n in own} == {"file" if words else "sequence"}
-    assert len(own) <= 3 if words else len(own) == len(far)
+    few = distances(block, to, 2048, 3, 48 if block > 512 else part)
+    assert [n.distance for n in own] == (few if words else far)

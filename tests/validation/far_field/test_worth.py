@@ -7,13 +7,15 @@ import pytest
 import torch
 
 import farfield
+from farfield.theory.answers.notation import terminal
+from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.worth import (
     BYTES,
-    MOST,
     WORDS,
     Passage,
+    Worth,
     passages,
     readings,
     worth,
@@ -130,6 +132,28 @@ def test_what_a_copier_gains_by_a_far_passage_is_foreseen(copier):
     assert np.mean(measured) > 1
 
 
+@pytest.mark.parametrize(
+    ("text", "worth_it"),
+    [
+        ((0.75, 0.5), "gives 0.75 nats"),
+        ((-0.75, 0.5), "costs 0.75 nats"),
+        ((0.5, 0.5), "is not shown to be worth anything"),
+    ],
+)
+def test_a_worth_is_told_where_its_interval_leaves_out_zero(text, worth_it):
+    found = Worth(64, 1, 30, (0.25, 0.125), (1.5, 0.25), text, -0.125)
+    first, parts = found.table()
+    assert terminal(first.text) == f"1 target, of 30, repeat a passage far back, which {worth_it}."
+    assert [tuple(map(terminal, row)) for row in parts.rows] == [
+        ("what positions cost", "+0.250 ± 0.125"),
+        ("what dilution costs", "+1.500 ± 0.250"),
+        ("what far text gives", f"{-text[0]:+.3f} ± 0.500"),
+        ("marked targets lose", f"{1.75 - text[0]:+.3f}"),
+        ("others lose", "-0.125"),
+    ]
+    assert parts.numeric == (1,)
+
+
 def test_the_parts_are_printed_and_add_up(trained, tmp_path):
     """A text of lines that come again: marked targets lose what the three parts say."""
     draw, path = np.random.default_rng(5), tmp_path / "lines.txt"
@@ -143,7 +167,7 @@ def test_the_parts_are_printed_and_add_up(trained, tmp_path):
     for g, start in enumerate(subject.starts):
         marked = passages(subject.text, subject.starts, 8, ROW, 8, 8 * ROW)
         marked = [x for x in marked if x.group == g]
-        marked = marked[:: -(-len(marked) // MOST)]
+        marked = marked[:: -(-len(marked) // 16)]
         sampling = replace(few.check, seed=g)
         stages = Stages(subject.network, subject.groups[g], 8, sampling)
         read = readings(stages, subject.text, start, marked, 8 * ROW)
@@ -156,12 +180,10 @@ def test_the_parts_are_printed_and_add_up(trained, tmp_path):
     sums = placed - near, diluted - placed, diluted - whole
     means = [x[0] for x in (found.positions, found.dilution, found.text)]
     assert means == pytest.approx(sums) and found.others == pytest.approx(np.mean(losses_of_others))
-    text = farfield.foresee(trained("-n/8"), path, to=8 * ROW, settings=few, causes=True).text()
-    for mean, half in (found.positions, found.dilution):
-        assert f"{mean:+.3f} ± {half:.3f}" in text
-    assert f"{-found.text[0]:+.3f} ± {found.text[1]:.3f}" in text
-    assert f"{found.positions[0] + found.dilution[0] - found.text[0]:+.3f}" in text
-    assert f"{found.others:+.3f}" in text and f"{found.marked} targets, of {found.targets}" in text
+    halves = [mean_and_half(x)[1] for x in np.transpose([np.subtract(x[1:3], x[:2]) for x in each])]
+    assert [found.positions[1], found.dilution[1]] == pytest.approx(halves)
+    told = farfield.foresee(trained("-n/8"), path, to=8 * ROW, settings=few, causes=True)
+    assert told.worth == found and [*found.table()][1] in told.blocks()
     plain = tmp_path / "plain.txt"
     plain.write_bytes(bytes(draw.integers(1, 200, 4000, np.uint8)))
     assert worth(subject_of(trained("-n/8"), plain, None, few), 8 * ROW) is None

@@ -65,6 +65,19 @@ def test_a_run_is_flat_rows_and_is_made_once(asked, tmp_path, monkeypatch):
     assert {r["label"] for r in named} == {"mine"} and named[0]["run"] == rows[0]["run"]
 
 
+def test_what_a_killed_process_left_half_written_is_taken_away(asked, tmp_path, monkeypatch):
+    home = tmp_path / job_of(asked).key
+    home.mkdir()
+    (home / ".partial-1").write_bytes(b"half of a checkpoint")
+    monkeypatch.setattr(module, "_made", lambda *_: [])
+    monkeypatch.setenv("RANK", "0")  # where another process may be writing
+    run(asked, tmp_path)
+    assert (home / ".partial-1").exists()
+    monkeypatch.delenv("RANK")
+    run(asked, tmp_path)
+    assert sorted(x.name for x in home.iterdir()) == [".lock", "run.json"]
+
+
 def test_another_measurement_trains_nothing_anew(asked, tmp_path, monkeypatch):
     run(asked, tmp_path)
     monkeypatch.setattr(module, "train", None)
