@@ -56,6 +56,7 @@ MORE = {
         f"plot of {what}": lambda what=what: farfield.plot(*PLOTTED, what=what, length=64)
         for what in ("bias", "weights", "trf", "leak", "price", "window")
     },
+    "plot of a long row": lambda: farfield.plot("-n/8", "0", length=10**5),
     "plot of tables": lambda: farfield.plot([0, -1, -3, -4], "alibi", "alibi", eps="1/7"),
     "map of a line": lambda: parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=4),
     "map of a wide line": lambda: parameter_map("-a*n", {"a": "1/100:1"}, points=4, eps="1/5"),

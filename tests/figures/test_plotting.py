@@ -53,6 +53,8 @@ def test_each_kind_draws_what_it_says():
     windows = farfield.plot("-n/8", what="window").data
     found = {p.x: p.y for p in windows}
     assert found[0.01] == farfield.certified_window("-n/8", "1/100", 1, 1).width
+    fields = farfield.plot("-n/8", what="trf", eps="1e-10").data
+    assert len(fields) == 39 and fields[-1].x == 1e-13, "to a thousandth of the share"
 
 
 @pytest.mark.parametrize(

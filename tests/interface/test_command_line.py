@@ -121,6 +121,7 @@ def test_help_names_every_verb_and_option(run):
     assert ["".join(words) for words in listed] == shown and {*EXAMPLES} == {"", *VERBS}
     assert [word for word in shown if word not in GROUPS] == [*VERBS]
     assert "farfield" in run("completion", "bash")[1]
+    assert (application().name, application().help_flags) == (("farfield",), ("--help",))
 
 
 def name_of(path):
