@@ -286,6 +286,7 @@ def test_skipped_terms_are_those_at_which_a_need_fails_in_integers():
     [
         ("-log(log(n))", (0, 1), 2, 2),
         ("-2*log(1+n)", (), 0, 0),
+        ("-exp(exp(exp(n)))", (), 0, 0),  # too large for a float, and not undefined
         ("-(n-2)^n", (), 0, 0),
         ("-(n-2)^(n+1)-n", (), 0, 0),
         ("log(1-tanh(log(n)/2))", (0,), 1, 1),
@@ -293,6 +294,8 @@ def test_skipped_terms_are_those_at_which_a_need_fails_in_integers():
         ("log(cos(pi*n/128))", (64, 65, 66), 2001, 4096),
         ("-n*log(sin(n)+Mod(n,2))", (0, 4, 6, 10), 901, 4096),
         ("-n*log(n-20)", tuple(range(21)), 21, 21),
+        ("-1/(n-4094)-n", (4094,), 1, 1),
+        ("-1/(n-4095)-n", (), 0, 0),
     ],
 )
 def test_skipped_terms(text, first, least, most):
@@ -370,6 +373,7 @@ def test_random_formulas_neither_crash_nor_hang(fuzz):
         ("acos(n)", {}, "not real for large n"),
         ("1/(n-n)", {}, "division by zero"),
         ("log(-1-sin(n)**2)", {}, "not real for large n"),
+        ("-(-2)**a*n", {}, "not real for large n"),
     ],
 )
 def test_bad_input(refusal, text, options, message):
