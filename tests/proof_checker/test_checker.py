@@ -122,7 +122,7 @@ def test_works_without_the_engine():
             import farfield.theory.coefficients.signs
         except ImportError:
             for proof in json.load(sys.stdin):
-                print(check_proof(proof))
+                print(len(check_proof(proof).computed), "steps were computed anew")
                 proof["verdict"] = {"converges": "diverges"}.get(proof["verdict"], "converges")
                 try:
                     check_proof(proof)

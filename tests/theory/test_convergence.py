@@ -294,6 +294,8 @@ def test_skipped_terms_are_those_at_which_a_need_fails_in_integers():
         ("log(cos(pi*n/128))", (64, 65, 66), 2001, 4096),
         ("-n*log(sin(n)+Mod(n,2))", (0, 4, 6, 10), 901, 4096),
         ("-n*log(n-20)", tuple(range(21)), 21, 21),
+        ("-1/(n-4094)-n", (4094,), 1, 1),
+        ("-1/(n-4095)-n", (), 0, 0),
     ],
 )
 def test_skipped_terms(text, first, least, most):
