@@ -47,7 +47,7 @@ def test_roundings_of_quotients_by_integers_of_any_size(size):
         ("floor(n/{0})", lambda k: k // size),
         ("ceiling(n/{0})", lambda k: -(-k // size)),
         ("Mod(n,{0})", lambda k: k % size),
-        ("Mod(3001*n,-7)", lambda k: 3001 * k % -7),
+        ("Mod(3001*n,-10000019)", lambda k: 3001 * k % -10000019),
         ("floor(-3*n/{0})", lambda k: -3 * k // size),
     ):
         table = encoding(text.format(size)).bias(at)[0]
