@@ -60,11 +60,11 @@ def missing(text):
     imports = [
         x for x in nodes if isinstance(x, ast.ImportFrom) and f"{x.module}.".startswith("farfield.")
     ]
-    found = {n.asname or n.name: f"{x.module}.{n.name}" for x in imports for n in x.names}
-    lost = [whole for whole in found.values() if not known(whole)]  # and modules are imported
-    modules = {name for name, whole in found.items() if whole in sys.modules}
+    found = [(n.asname or n.name, f"{x.module}.{n.name}") for x in imports for n in x.names]
+    lost = [whole for _, whole in found if not known(whole)]  # and modules are imported
+    modules = {name: whole for name, whole in found if whole in sys.modules}
     read = [x for x in nodes if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name)]
-    asked = [f"{found[x.value.id]}.{x.attr}" for x in read if x.value.id in modules]
+    asked = [f"{modules[x.value.id]}.{x.attr}" for x in read if x.value.id in modules]
     return lost + [name for name in asked if not known(name)]
 
 
