@@ -21,8 +21,9 @@ from farfield.validation.far_field.model_on_text import (
     reach_of,
     subject_of,
 )
-from farfield.validation.models.network import nats, scores_at
+from farfield.validation.models.network import losses, nats, scores_at
 from farfield.validation.models.repairs import Repair, Repaired
+from farfield.validation.uniform_guess import uniform_guess
 
 FEW = Settings(groups=2, rows=6, last=4)
 
@@ -37,8 +38,6 @@ def test_doublings_are_foreseen_and_the_last_is_the_answer(trained):
     assert all(said[3].startswith("log ratio ") and said[3].endswith(" at 100") for said in steps)
     last = found.ratios[-1]
     assert found.label == "forecast" and found.log_ratio == last.log_ratio == last.main
-    assert last.interval[0] <= last.log_ratio <= last.interval[1] and last.agree
-    assert last.elsewhere[0] < last.log_ratio < last.elsewhere[1]
     assert found.span() == last.elsewhere
     row, most = 16, 5 * 16  # a query meets three rows, and keys of each stage up to its own
     stages = [row * (3 * row + s * most) for s in (1, 2, 3)]
@@ -169,10 +168,6 @@ def test_the_far_field_has_the_probe_beside_it():
     assert alone.mean == pytest.approx(found.blame.everything - found.blame.nowhere)
     costs = {g.length: g.cost for g in found.positions.gaps}
     assert {r.length for r in found.ratios} <= {*costs}
-    told = found.text()
-    assert "positions alone" in told and "the rest" in told and "Positions alone cost" in told
-    for r in found.ratios:
-        assert f"{r.main - costs[r.length]:+.3f}" in told
     alone = farfield.gap_probe(small, words, to=128)
     assert (alone.row, alone.rows) == (32, 4) and {64, 128} <= {g.length for g in alone.gaps}
     assert alone.subject == found.subject
@@ -212,6 +207,8 @@ def test_how_much_is_read_depends_on_the_length_of_rows(trained, length, setting
     ]
     assert looks == [(1024, 2, 0, False), (*one, False), (*one, True)]
     assert subject.first("a minute") == "a minute"
+    alone = losses(subject.network, subject.groups[:2, 0], subject.length // 2)
+    assert subject.guess == uniform_guess(float(alone.mean()), 300) != ""
     assert replace(subject, held=3 << 20).first("a minute") == (
         "a minute; the model does not fit into memory, so its layers are read one at a time, 3 MiB "
         "at most"

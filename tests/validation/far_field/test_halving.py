@@ -52,9 +52,9 @@ def search(readings, way=Way.REAL, rows=6, first=3):
 
 
 def test_the_probe_drops_what_is_shown_to_lose_and_rounds_read_fewer_and_fewer():
-    """Of the best by the probe: .1 above it is kept, .11 is not; nor is what is noisy dropped."""
-    gaps = {CUT: [0.5] * 4, NONE: [0.0] * 4, A: [0.1] * 4, B: [0.11] * 4, C: [-0.5, 0.7, 0.1, 0.2]}
-    gaps |= {D: [0.05] * 4, E: [0.06, 0.02, 0.03, 0.03], F: [9.0] * 4}
+    """By the probe what is .1 above the best is kept, .12 is not; what is noisy is not dropped."""
+    gaps = {CUT: [0.5] * 4, NONE: [-0.1] * 4, A: [0.0] * 4, B: [0.02] * 4, F: [9.0] * 4}
+    gaps |= {C: [-0.6, 0.6, 0.0, 0.1], D: [-0.05] * 4, E: [-0.04, -0.08, -0.07, -0.07]}
     right = {D: (True, False), CUT: (True, False), NONE: (True, True)}
     readings = Readings({NONE: 3.0, CUT: 1.0, D: 1.0, E: 0.5}, gaps, right)
     each, told = search(readings)
@@ -144,6 +144,7 @@ def plan(to, text=10**6, measure=None, quick=False, minutes=None, probes=0, leng
     [
         ({"to": 900_000}, 2, 3, Way.FAR),
         ({"to": 900_000, "quick": True}, 2, 3, Way.PROBE),
+        ({"to": 256, "quick": True}, 2, 3, Way.PROBE),
         ({"to": 256, "probes": 9, "minutes": 60}, 12, 5, Way.REAL),
     ],
 )

@@ -19,9 +19,16 @@ from farfield.theory.encodings import encoding
 from farfield.validation.far_field.change_scores import Mended, rank, share
 from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.gap_probe import gap_losses
-from farfield.validation.far_field.halving import Halving
+from farfield.validation.far_field.halving import Halving, ReadingPlan
 from farfield.validation.far_field.long_rows import Stages
-from farfield.validation.far_field.mend import Advice, Mending, _advised, _changes, _formula
+from farfield.validation.far_field.mend import (
+    Advice,
+    Mending,
+    _advised,
+    _changes,
+    _formula,
+    _mending,
+)
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import NeedleScore, distances, needle_row, recalled
@@ -322,6 +329,39 @@ def test_near_needles_that_are_lost_make_it_a_trade():
     )
 
 
+@pytest.mark.parametrize(
+    ("yarn", "none", "best", "told"),
+    [
+        (TRADING, PLAIN, CUT, {"advice": Advice.TRADE, "alternative": "YaRN 4"}),
+        (recalling("YaRN 4", 8, 4, 20, keys=TO), PLAIN, YARN, {"advice": Advice.TAKE}),
+        (TRADING, recalling("none", 9, 4, 0, difference=(0.0, 0.1), log_ratio=None), Repair(),
+         {"advice": Advice.NOTHING, "log_ratio": 0.0}),
+    ],
+)  # fmt: skip
+def test_an_answer_is_the_state_of_its_search(yarn, none, best, told, monkeypatch):
+    monkeypatch.setattr("farfield.validation.far_field.mend.pastes", lambda *given: given)
+    yarn = replace(yarn, difference=(0.0, 0.1))
+    rows = {Repair(): none, CUT: LEFT, YARN: yarn}
+    layers = [SimpleNamespace(encoding=x and encoding(x)) for x in ("-n/8", None)]
+    outline, live = SimpleNamespace(name="small", layers=layers), SimpleNamespace(config="its own")
+    given = {"outline": outline, "length": 32, "source": "a text", "guess": "little"}
+    subject = SimpleNamespace(live=live, turns=lambda: True, **given)
+    readings = SimpleNamespace(subject=subject, trained=64, to=TO)
+    plan = ReadingPlan(Way.REAL, 6, 3, (7.0, 600.0), "")
+    search = Halving(readings, plan, None, CUT, left=[YARN])
+    search.line, search.rival = rows.__getitem__, lambda: ("x", (1.0, None))
+    found = _mending(search, [*rows], TO)
+    others = [rows[k] for k in (YARN, CUT, Repair()) if k != best]  # by right answers
+    changed = () if best == Repair() else (YARN, "its own", TO)
+    made = MADE | {"log_ratio": 0.75, "encoding": ("-n/8", None), "guess": "little"} | told
+    made |= {"rows": (rows[best], *others), "best": best.name, "rival": ("x", (1.0, None))}
+    assert found == Mending(pastes=changed, **made)
+    search.plan = replace(plan, way=Way.FAR)
+    forecast = made | {"label": Label.FORECAST, "way": "far field", "pastes": ()}
+    for live.config, subject.turns in ((None, lambda: True), ("its own", lambda: False)):
+        assert _mending(search, [*rows], TO) == Mending(**forecast)
+
+
 def test_every_number_of_a_change_has_its_column():
     rows = (TRADING, LEFT, PLAIN)
     found = Mending(rows=rows, best="YaRN 4", advice=Advice.TAKE, **MADE)
@@ -523,16 +563,6 @@ def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(trai
 
 def test_what_cannot_be_mended_is_refused_in_a_line(refusal, rotary, words, trained, tmp_path):
     refusal(
-        "nothing is to be mended at 64",
-        farfield.mend,
-        rotary,
-        words,
-        to=TRAINED,
-        length=32,
-        quick=True,
-        folder=tmp_path,
-    )
-    refusal(
         "no change keeps at most 2 keys; the least keeps 8",
         farfield.mend,
         trained("-n/8"),
@@ -547,7 +577,8 @@ def test_what_cannot_be_mended_is_refused_in_a_line(refusal, rotary, words, trai
     ("how", "said"),
     [
         ({"folder": "/proc/none"}, "output folder '/proc/none'"),
-        ({"device": "nosuch"}, "device 'nosuch': .*; accepted: cpu"),
+        ({"device": "nosuch"}, "device 'nosuch': .*; accepted: cpu, or a device"),
+        ({"device": "cuda:9"}, "accepted: cpu, or a device"),
         ({"device": "meta"}, "device 'meta': it holds no numbers; accepted: cpu"),
         ({"dtype": "int8"}, "dtype 'int8' is not known; accepted: float32"),
         ({"minutes": -1}, "minutes -1; accepted"),
