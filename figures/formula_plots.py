@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby
+from itertools import count, groupby, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,6 @@ FRAME = 1e8
 """Numbers of tokens beyond are not drawn."""
 LOWEST = {"bias": -18.0, "weights": 1e-8, "leak": 1e-8}
 """Values below lie under the frame."""
-SHARES = tuple(Fraction(k, 10**e) for e in range(1, 12) for k in (5, 2, 1))
 
 Points = Iterator[tuple[float, float]]
 Draw = Callable[[Expr, int, Fraction], Points]
@@ -139,7 +138,8 @@ def _by_share(ask: Callable[[Expr, Fraction], float | None]) -> Draw:
     """A number of tokens by a share, from 1/2 to a thousandth of eps, as far as it is drawn."""
 
     def points(p: Expr, length: int, eps: Fraction) -> Points:
-        for at in sorted({*(e for e in SHARES if e >= eps / 1000), eps}, reverse=True):
+        shares = (Fraction(k, 10**e) for e in count(1) for k in (5, 2, 1))
+        for at in sorted({*takewhile(lambda e: e >= eps / 1000, shares), eps}, reverse=True):
             tokens = ask(p, at)
             if tokens is None or tokens > FRAME:
                 return

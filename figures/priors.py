@@ -25,7 +25,7 @@ LEAST = 1e-8
 """The least weight that is drawn."""
 NEAREST = 64
 """Tokens whose share is drawn as the text grows."""
-LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 73, 3)))
+LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 75, 3)))
 """Of that text; fewer where it is long, since shares change slowly there."""
 SHORT = 20_000
 """The longest text whose keys are summed one by one."""
@@ -49,7 +49,7 @@ def weights(subject: Encoding, name: str, last: float = HORIZON, **look: Any) ->
     with unhurried():
         rows = subject.bias(np.concatenate([[0], n]))
     row = rows[int(np.argmax(rows[:, -1] - rows[:, 0]))]
-    values = np.exp(np.clip(row[1:] - row[0], -745, 80))
+    values = np.exp(np.minimum(row[1:] - row[0], 80))
     kept = int(np.flatnonzero(values > LEAST / 100)[-1]) + 2 if (values > LEAST / 100).any() else 1
     x, y = n[:kept] + 1.0, np.maximum(values[:kept], LEAST / 1000)
     yield Line(name, tuple(x.tolist()), tuple(y.tolist()), **look)

@@ -116,4 +116,4 @@ class Help(DefaultFormatter):
             super().__call__(console, options, panel)
         elif panel.entries:
             names = ", ".join(entry.names[0] for entry in panel.entries)
-            console.print(f"{title}, with --help-all: {names}", highlight=False, markup=False)
+            console.print(f"{title}, with --help-all: {names}", highlight=False)

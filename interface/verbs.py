@@ -215,8 +215,8 @@ def _typed(value: Any, hint: Any) -> Any:
     >>> _typed([1, "1/2"], tuple[str, ...]), _typed(0.01, str | None), _typed({"a": 2}, tuple[str])
     (('1', '1/2'), '0.01', ('a=2',))
     """
-    kinds = [get_origin(hint), *(get_origin(h) or h for h in get_args(hint))]
-    if tuple in kinds or hint is tuple:
+    kinds = [get_origin(hint), *get_args(hint)]
+    if tuple in kinds:
         if isinstance(value, Mapping):
             return tuple(_pairs(value))
         several = value if isinstance(value, list | tuple) else [value]

@@ -57,8 +57,7 @@ def place(module):
 
 def names(module):
     """What can be imported from a module: what its text defines or imports, and modules in it."""
-    file = place(module)
-    tree = ast.parse(file.read_text("utf-8"))
+    tree = ast.parse(place(module).read_text("utf-8"))
     found = {"__doc__", *(x.name for x in tree.body if hasattr(x, "name"))}
     found |= {x.id for x in ast.walk(tree) if isinstance(x, ast.Name)}
     imported = (x for x in ast.walk(tree) if isinstance(x, ast.Import | ast.ImportFrom))

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from farfield.theory.answers.answer import InputError, plain
+from farfield.theory.answers.errors import refuse
 from farfield.theory.files import write as write
 
 _DISK = 8 << 20  # bytes that a folder needs for what is written to it
@@ -31,7 +32,7 @@ class Book:
         place: of the file.
 
     Raises:
-        InputError: the file is damaged.
+        InputError: the file is damaged; numbers that are not finite.
     """
 
     def __init__(self, place: Path) -> None:
@@ -42,7 +43,12 @@ class Book:
     def of(self, name: str, make: Callable[[], Sequence[float]]) -> list[float]:
         """The numbers of this name."""
         if name not in self.kept:
-            self.kept[name] = [float(x) for x in make()]
+            made = [float(x) for x in make()]
+            refuse(
+                not all(map(math.isfinite, made)),
+                f"{name}: the model gives NaN or infinity; accepted: one whose losses are finite",
+            )
+            self.kept[name] = made
             self.place.parent.mkdir(parents=True, exist_ok=True)
             write_json(self.place, self.kept)
         return self.kept[name]

@@ -332,7 +332,7 @@ def gradient_by_position(
     ordered = found.sort("trained", "seed", "distance", descending=[False, False, True])
     models = [
         (g["trained"][0], g["seed"][0], g["gradient"].to_numpy())
-        for g in ordered.partition_by("trained", "seed", maintain_order=True)
+        for g in ordered.partition_by("trained", "seed")
     ]
     lengths = sorted({n for n, *_ in models})
     shares = {n: np.cumsum([g for m, _, g in models if m == n], axis=1) for n in lengths}
@@ -364,8 +364,7 @@ def gradient_by_position(
         for p, share in zip(position, np.cumsum(g), strict=True)
     )
     steepest = {
-        n: int(position[:-1][np.argmax(np.diff(g.mean(0), prepend=0)[:-1])])
-        for n, g in shares.items()
+        n: int(position[np.argmax(np.diff(g.mean(0), prepend=0)[:-1])]) for n, g in shares.items()
     }
     rises = [("printed", str(c.train_length), c.printed) for c in _of(JUMP, beside)]
     rises += [("here", str(n), str(at)) for n, at in steepest.items()]

@@ -98,7 +98,7 @@ def fig6(*, eps: Fraction = Fraction(1, 1000), length: int = 1024) -> Drawing:
             fields = theoretical_receptive_field(subject, shares, length=row)
             heads = np.array([[h.tokens for h in (f.heads or (f,))] for f in fields], float)
             scaled = heads / (row or 1)
-            several = heads.shape[1] > 1 and row is None
+            several = len(heads[0]) > 1 and row is None
             band = (scaled.min(axis=1), scaled.max(axis=1)) if several else None
             drawn = Named(label, x, scaled.mean(axis=1), colour, look, band)
             lines[row].append(drawn)

@@ -72,8 +72,8 @@ def cell(*formula: Formula, port: int = 2718, output: Output = Output()) -> int:
     with as_file(files("farfield.figures.explorer").joinpath("app.py")) as app:
         process = subprocess.Popen(_command(app, formula, port, headless=True))
     atexit.register(process.terminate)
-    if isinstance(output, Kept):
-        output.answers.append(ExplorerCell(f"http://127.0.0.1:{port}", process))
+    assert isinstance(output, Kept), "it is no verb of the command line"
+    output.answers.append(ExplorerCell(f"http://127.0.0.1:{port}", process))
     return OK
 
 

@@ -142,9 +142,7 @@ class HalfLine:
 
     def _chain_decreases(self, chain: Chain) -> bool:
         """a_k + a_{k+1}/L_{k+1} + a_{k+2}/(L_{k+1} L_{k+2}) + ... < 0, a_k the first exponent."""
-        k = next((i for i, a in enumerate(chain) if a), None)
-        if k is None or chain[k] > 0:
-            return k is None
+        k = next(i for i, a in enumerate(chain) if a)
         total, scale = arb(chain[k]), arb(1)
         for i in range(k + 1, len(chain)):
             if not self._level(i - 1) > 0:

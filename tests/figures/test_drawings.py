@@ -56,6 +56,7 @@ MORE = {
         f"plot of {what}": lambda what=what: farfield.plot(*PLOTTED, what=what, length=64)
         for what in ("bias", "weights", "trf", "leak", "price", "window")
     },
+    "plot of a long row": lambda: farfield.plot("-n/8", "0", length=10**5),
     "plot of tables": lambda: farfield.plot([0, -1, -3, -4], "alibi", "alibi", eps="1/7"),
     "map of a line": lambda: parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=4),
     "map of a wide line": lambda: parameter_map("-a*n", {"a": "1/100:1"}, points=4, eps="1/5"),
@@ -345,46 +346,6 @@ def test_every_point_of_a_line_is_in_the_table_beside_it(drawn):
             for line, points in named(axes):
                 shown = {(float(f"{x - after:.6g}"), float(f"{y:.6g}")) for x, y in points}
                 assert shown <= table, (name, line.get_label(), shown - table)
-
-
-FAR = ("qin2024.fig6", "KERPLE-log, r1 = 6/5")
-"""A line that leaves its frame: it ends far above the others."""
-ZOOMS = {"chi2023.fig6", "chi2023.fig7"}
-"""Below is the beginning of what is above."""
-CLOUDS = {"farfield.levels", "farfield.hold-and-use"}
-"""Points with a name each, which take more room."""
-
-
-def test_lines_fill_their_frames_and_lie_within_them(drawn):
-    for name, drawing in drawn.items():
-        above, *below = drawing.figure.axes
-        for axes in (above, *below * (name not in ZOOMS)):
-            transform = axes.transData + axes.transAxes.inverted()
-            lines = [
-                (xy.clip(0, 1) if (name, line.get_label()) == FAR else xy)
-                for line, points in named(axes)
-                for xy in [transform.transform(points)]
-            ]
-            if lines:
-                low, high = np.min(np.concatenate(lines), 0), np.max(np.concatenate(lines), 0)
-                assert (low > -0.001).all() and (high < 1.001).all(), name
-                assert (high - low > (0.75, 0.55 if name in CLOUDS else 0.65)).all(), name
-
-
-def test_a_panel_takes_at_most_three_inches_of_a_column(drawn):
-    for name, drawing in drawn.items():
-        width, height = drawing.figure.get_size_inches()
-        frames = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
-        rows = {round(axes.get_position().y0, 2) for axes in frames}
-        assert width == 3.4 and 1.5 < height / len(rows) <= (4.2 if name in CLOUDS else 3), name
-
-
-def test_cells_leave_little_of_their_figure_empty():
-    """Squares are as large as the width of a column allows."""
-    for e in (e for e in INDEX.values() if e.kind == "schematic"):
-        figure = exhibit(e.id).figure
-        figure.get_layout_engine().execute(figure)
-        assert (figure.get_tightbbox().size > 0.87 * figure.get_size_inches()).all(), e.id
 
 
 def test_cells_say_what_is_seen():

@@ -20,9 +20,11 @@ from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.exhibit_pages import exhibit_sheet, index_sheet
 from farfield.figures.gallery import (
     UNPRINTED,
+    _changed,
     agreement,
     claims_on,
     draw,
+    named,
     recompute,
     settings_of,
 )
@@ -96,19 +98,12 @@ def test_receptive_fields_are_the_certified_integers():
     drawing = usual("qin2024.fig6")
     for name, expected in (("type1", [6, 61, 608]), ("type2", [4, 9, 15])):
         where = {"encoding": name, "row": None}
-        eps, tokens = (column(drawing, k, **where) for k in ("eps", "tokens"))
-        rows = dict(zip(eps, tokens, strict=True))
+        rows = dict(zip(*(column(drawing, k, **where) for k in ("eps", "tokens")), strict=True))
         assert [rows[Fraction(1, 10**k)] for k in (1, 2, 3)] == expected
     where = {"encoding": "alibi", "row": None, "eps": Fraction(1, 10)}
     assert column(drawing, "tokens", **where, head=8) == [590]
     assert not column(drawing, "tokens", encoding="sandwich", row=None)  # diverges
-    shares = [float(f"{digit}e-{k}") for k in (1, 2, 3) for digit in (5, 3, 2, 1)]
-    eps = column(drawing, "eps", encoding="type1", row=1024)
-    assert [float(e) for e in eps] == shares and f"at {len(shares)} values" in drawing.made
     assert max(column(drawing, "tokens", encoding="sandwich", row=1024)) <= 1024
-    for said in ("eps from", "means over heads", "row of 1024", "finite-row"):
-        assert said in drawing.made
-    assert drawing.caption.startswith("15 tokens hold 99.9 % of the mass of Type 2, 608 ")
 
 
 def test_schematics_are_drawn_from_the_masks():
@@ -158,8 +153,6 @@ def test_numbers_that_a_paper_prints_of_a_figure_are_beside_ours():
     drawn = {n: usual(f"chi2023.fig{n}") for n in ("4", "8", "9")}
     silent = {n for n, drawing in drawn.items() if UNPRINTED in drawing.caption}
     assert silent == {n for n, drawing in drawn.items() if drawing.beside is None} == {"8"}
-    windows = {row[:3] for row in drawn["4"].beside.rows}
-    assert (("w=160",), ("Window\u00a064",), ("2",)) in windows  # 1024 of 512 tokens
     printed = {"alibi": "LeX"}
     grown = _growths(printed, {"alibi": {64: {0: 5.0}, 128: {0: 4.0}}}, 64)
     assert grown.rows[0][2:4] == ((f"{25.53 / 26.59:.3g}",), ("0.8",))
@@ -229,7 +222,6 @@ def test_a_page_of_drawings(tmp_path):
     assert set(pages) == {"index", "qin2024.fig2", "sun2023.table4"}
     index, figure, table = (pages[name] for name in sorted(pages))
     assert index.count("<svg") == 1 and "Not measured yet" in index
-    assert all(f'href="{name}.html"' in index for name in pages if name != "index")
     assert figure.count("<svg") == 1 and "26.59" in table
     assert "2 of 3 exhibits drawn, 1 missing" in said
     assert "farfield train" in said and "qin2024.no-effect" in said, "what differs, what to run"
@@ -391,6 +383,8 @@ def test_every_setting_is_changed():
     assert {e.id: {*found} for e in INDEX.values() if (found := settings_of(e))} == {
         name: {*settings} for name, settings in CHANGES.items()
     }
+    for name in ("qin2024.fig2", "qin2024.fig6"):  # of several figures the one that has them all
+        assert _changed(named("qin2024"), CHANGES[name]) == INDEX[name]
 
 
 def test_a_changed_figure_has_the_numbers_of_its_setting(tmp_path):
@@ -414,7 +408,11 @@ def test_a_changed_figure_has_the_numbers_of_its_setting(tmp_path):
         (["qin2024.fig6"], {"eps": "1e-30"}, "at least"),
         (["qin2024.fig6"], {"length": "1M"}, "65536"),
         (["chi2023.table1"], {"eps": "1/2"}, "it shows results as they are"),
-        (["qin2024"], {"length": 8}, "settings belong to one figure"),
+        (
+            ["qin2024", "sun2023", "chi2023"],
+            {"length": 8},
+            r"one figure; 7 are named: qin2024.fig2, qin2024.fig6, qin2024.fig7, sun2023.fig2 \.",
+        ),
     ],
 )
 def test_a_setting_that_is_none_is_refused(refusal, names, settings, said):
@@ -707,5 +705,4 @@ def test_a_drawing_is_json():
     """Integers of NumPy are numbers there, a bias of minus infinity is null."""
     rows = json.loads(chi2023.fig2().to_json())["rows"]
     assert rows[0] == [1, 1, 0.0] and rows[-5] == [5, 1, None]
-    masks = json.loads(sun2023.fig3().to_json())["rows"]
-    assert masks[0] == ["training", 0, 0, 0]
+    assert json.loads(sun2023.fig3().to_json())["rows"][0] == ["training", 0, 0, 0]

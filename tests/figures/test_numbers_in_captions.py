@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from farfield.figures.papers import measured_figures
-from farfield.figures.priors import against_critical, kept_share, weights
+from farfield.figures.priors import against_critical, kept_share, name_of, weights
 from farfield.theory.answers.blocks import Weight
+from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding
 
 
@@ -52,5 +53,22 @@ def test_weights_against_the_critical_one_are_those_of_the_formula():
     assert edge.y == (1 / edge.x[0], 1 / edge.x[1]) == (1 / 2, 1 / 4097)
     asked = against_critical([("own", encoding("-log(1+n)"))])
     assert asked.lines[-1].name == "exactly critical" and (asked.log_x, asked.log_y) == (True, True)
+    long = "x" * 60
+    for curve in (
+        against_critical([(long, encoding("n"))]),
+        kept_share([(long, encoding("-n/8"), 0)]),
+    ):
+        (own,) = (line for line in curve.lines if line.weight is Weight.STRONG)
+        assert len(str(own.name)) == 40
+    (rising,) = weights(encoding("n"), "up")
+    assert max(rising.y) == pytest.approx(math.exp(80))
     several = list(weights(encoding("[-n; -n/8]"), "two"))
     assert several[0].y[:3] == pytest.approx([math.exp(-k / 8) for k in (1, 2, 3)])
+
+
+@pytest.mark.parametrize(("zeros", "called"), [(155, "−n/1{}1"), (156, "-n/1{}1")])
+def test_a_formula_is_its_name_where_it_is_short(zeros, called):
+    """Of 160 signs at most; a longer one is told by its note."""
+    typed = f"-n/1{'0' * zeros}1"
+    assert terminal(name_of(encoding(typed))) == called.format("0" * zeros)
+    assert terminal(name_of(encoding("alibi"))) == "ALiBi"

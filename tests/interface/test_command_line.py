@@ -16,13 +16,6 @@ from farfield.theory.answers.blocks import in_colour
 from farfield.theory.encodings.listing import catalogue
 
 
-def test_trf_gives_the_printed_integer(run):
-    code, out, _ = run("trf", "-2*log(1+n)", "--eps", "0.01")
-    assert code == 0 and out.startswith(
-        "-2*log(1+n): the nearest 61 tokens hold all but 1 % of the mass.  [certified]"
-    )
-
-
 def test_settings_reach_the_encoding(run):
     assert "the nearest 16 tokens" in run("trf", "window", "--set", "w=16", "--eps", "1/100")[1]
     assert "exactly if" not in run("check", "kerple_log", "--set", "r1=6/5")[1]
@@ -32,17 +25,8 @@ def test_settings_reach_the_encoding(run):
     assert [h["tokens"] for h in json.loads(heads)["heads"]] == [5, 590]
 
 
-def test_leak_and_its_limit(run):
-    half = run("trf", "nope", "--trained", "64", "--tested", "128")[1]
-    assert half.startswith("nope: in a row of 128 keys, 50 % of a query's prior mass lies beyond")
-    assert "all of a query's prior mass" in run("trf", "-log(1+n)", "--trained", "64")[1]
-    assert "186" in run("trf", "-n/2", "--dtype", "bf16")[1]
-
-
 def test_exit_codes_follow_the_verdict(run):
-    assert run("check", "-n", "--expect", "converges")[0] == 0
-    code, _, err = run("check", "-n", "--expect", "diverges")
-    assert code == 1 and "expected diverges, found converges" in err
+    assert run("check", "-n", "--expect", "converges")[::2] == (0, "")
     code, out, _ = run("check", "-log(1+n)", "--budget", "1e-9")
     assert code == 1 and "undecided" in out and "budget" in out
 
@@ -66,41 +50,25 @@ def test_a_text_that_cannot_be_trained_on(complaint, tmp_path, content, wrong):
     assert wrong in complaint("study", "-n", "--train", "--text", text, "--out", tmp_path / "out")
 
 
-def test_a_list(run, tmp_path):
-    listed = tmp_path / "biases.txt"
-    listed.write_text("# biases\n-n/8\n\n-log(1+n)\n-log(x)\n-a*log(1+n)\n", encoding="utf-8")
-    code, out, err = run("check", "--file", str(listed))
-    lines = out.splitlines()
-    assert code == 2 and err == "" and len(lines) == 4
-    assert lines[0].split()[0] == "converges" and lines[1].split()[0] == "diverges"
-    assert lines[2].startswith("error") and "no n, the distance" in lines[2]
-    assert lines[3].split()[0] == "conditional" and "a > 1" in lines[3]
-    rows = json.loads(run("check", "--file", str(listed), "--json")[1])
-    assert [r.get("verdict", "error") for r in rows] == [
-        "converges",
-        "diverges",
-        "error",
-        "conditional",
-    ]
-
-
 def test_a_list_in_each_form_and_what_is_no_text(run, tmp_path):
     listed = tmp_path / "biases.txt"
-    listed.write_text("-n/8\n-log(x)\n-(a+b^2-1)*log(1+n)\n", encoding="utf-8")
+    lines = ("-n/8", "-log(x)", "-(a+b^2-1)*log(1+n)")
+    listed.write_text("# biases\n" + "\n\n".join(lines), encoding="utf-8")
     asked = ("check", "--file", str(listed), "--assume", "b=real", "--expect", "converges")
     code, out, err = run(*asked)
     assert code == 2 and err.splitlines() == [
         "farfield: -(a+b^2-1)*log(1+n): expected converges, found conditional"
     ]
-    assert out.splitlines()[0] == "converges     -n/8" and out.splitlines()[2].endswith(
-        "a > 2 − b²"
-    )
+    first, second, third = out.splitlines()
+    assert first == "converges     -n/8" and third.endswith("a > 2 − b²")
+    assert second.startswith("error         -log(x)   ") and "no n, the distance" in second
     assert run(*asked, "--ascii")[1].splitlines()[2].endswith("   a > 2 - b^2")
     code, out, err = run(*asked[:-2], "--csv")
     assert code == 2 and [row[:4] for row in out.splitlines()] == ["bias", "-n/8", "-(a+"]
     assert err.startswith("farfield: -log(x): ") and "no n, the distance" in err
     found = json.loads(run(*asked[:-2], "--json")[1])
-    assert [row.get("given", row["formula"]) for row in found] == listed.read_text().split()
+    assert [row.get("given", row["formula"]) for row in found] == [*lines]
+    assert [row.get("verdict") for row in found] == ["converges", None, "conditional"]
     listed.write_text("-n\n-n/2\n")
     assert run(*asked[:3])[0] == 0 and run(*asked[:3], "--csv")[0] == 0
     listed.write_bytes(b"\xff-n")
@@ -139,10 +107,6 @@ def test_options_go_to_the_formulas_that_have_them(run, complaint):
     assert "they have: " in complaint(*given, *values, "--set", "b=1")
 
 
-def test_a_short_question_says_nothing_on_standard_error(run):
-    assert run("check", "-log(1+n)")[2] == ""
-
-
 def test_help_names_every_verb_and_option(run):
     for words in ((), ("--help",)):
         code, out, _ = run(*words)
@@ -157,6 +121,7 @@ def test_help_names_every_verb_and_option(run):
     assert ["".join(words) for words in listed] == shown and {*EXAMPLES} == {"", *VERBS}
     assert [word for word in shown if word not in GROUPS] == [*VERBS]
     assert "farfield" in run("completion", "bash")[1]
+    assert (application().name, application().help_flags) == (("farfield",), ("--help",))
 
 
 def name_of(path):
@@ -208,11 +173,6 @@ def test_former_words_answer_as_todays_and_say_so(run, words):
     assert words[0] == "design" or words[0] not in run("--help")[1].split()
 
 
-def test_help_begins_with_the_command_to_start_with(run):
-    out = " ".join(run("--help")[1].split())
-    assert out.index("farfield demo") < out.index(" explore ") < out.index(" check ")
-
-
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_narrow_terminal_gets_whole_words_within_its_width(width):
     for answer in (catalogue(), farfield.compare_tails("-n/64", "-sqrt(n)", "alibi")):
@@ -253,15 +213,6 @@ def test_what_a_line_does_not_need_is_not_imported():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     told = {*done.stdout.splitlines()}
     assert {f"{line} []" for line in LINES} <= told, done.stderr[-300:]
-
-
-def test_a_study_says_first_how_far_an_advantage_reaches(run, tmp_path):
-    code, out, _ = run("study", "-2*log(1+n)", "--out", tmp_path)
-    said = " ".join(out.split("p(n)")[0].split())
-    assert (
-        code == 0
-        and "a key that leads by 7 nats has half of the attention up to 24 tokens back" in said
-    )
 
 
 @pytest.mark.parametrize("budget", ["0.001", "0.1"])

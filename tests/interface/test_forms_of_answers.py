@@ -490,8 +490,7 @@ def test_claims_are_counted_as_they_are_decided(run, monkeypatch, steps):
 
 
 def test_the_doctor_names_all_that_may_be_here(run, monkeypatch):
-    here = {"chromium-browser": "/bin/browser"}
-    monkeypatch.setattr("shutil.which", here.get)
+    monkeypatch.setattr("shutil.which", {"chromium-browser": "/bin/browser"}.get)
     monkeypatch.setattr("os.cpu_count", lambda: 7)
 
     def version(package):

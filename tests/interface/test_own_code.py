@@ -7,7 +7,6 @@ import sys
 import pytest
 
 import farfield
-from farfield.theory.encodings.python_files import load
 
 CODE = """
 from __future__ import annotations
@@ -157,11 +156,6 @@ def test_what_a_function_imports_is_whole(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     told = " ".join(done.stdout.split())
     assert "a bounded function" in told and "grows with the row" in told, done.stderr
-
-
-def test_a_class_is_made_in_python_too(file):
-    found = farfield.inspect_bias(load(file).Own)
-    assert (found.how, found.heads) == ("queries, keys and positions", 8)
 
 
 def test_a_study_of_values_has_the_numbers_of_the_rows_seen(run, tmp_path):

@@ -70,12 +70,12 @@ def test_a_file_of_numbers_is_a_table_and_a_file_as_a_formula_says_so(run, tmp_p
     (tmp_path / "column.txt").write_text("# measured\n0\n-1\n-2\n")
     (tmp_path / "row.txt").write_text("0, -1, -2")
     (tmp_path / "both.txt").write_text("0 -1\n1 -2\n")
-    expected = run("check", "[0, -1, -2]", "--tail", "cut")
-    assert "table of 3 values, masked beyond: the series converges" in expected[1].replace(
-        "\n", " "
-    )
+    asked = ("--tail", "cut", "--expect", "diverges")
+    code, out, err = expected = run("check", "[0, -1, -2]", *asked)
+    said = "table of 3 values, masked beyond: the series converges"
+    assert said in " ".join(out.split()) and "expected diverges" in err and code == 1
     for name in ("column.txt", "row.txt"):
-        assert run("check", "--file", name, "--tail", "cut") == expected
+        assert run("check", "--file", name, *asked) == expected
     assert "one number a line" in run("check", "--file", "both.txt")[2]
     assert "farfield check --file column.txt" in run("check", "column.txt")[2]
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import farfield
 from farfield.cli import VERBS, application
-from farfield.options import own_class
+from farfield.options import own_class, own_module
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.writers.tables import latex_tables
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -328,6 +328,7 @@ def test_a_class_of_a_file_is_no_function_of_it(tmp_path, monkeypatch):
     for name in ("one.py", "one.py:Slope", "two.py:Slope"):
         assert own_class(name) == f"{name[:6]}:Slope"
     assert own_class("two.py:bias") == own_class("-n") == own_class(numpy.zeros(2)) == ""
+    assert own_module("alibi", ALIBI) is None
 
 
 def test_a_class_is_trained_beside_whatever_a_formula_may_be(refusal, tmp_path, monkeypatch):

@@ -67,8 +67,7 @@ def test_horizons_of_halvings_are_those_of_torch_formats(long, names):
     for name in (*names, long, getattr(torch, long)):
         found = dtype_horizon("-n*log(2)", name)
         assert (found.dtype, found.tokens) == (names[0], 1 - normal - eps)
-        flushed = dtype_horizon("-n*log(2)", name, flush_to_zero=True)
-        assert flushed.tokens == 1 - normal
+        assert dtype_horizon("-n*log(2)", name, flush_to_zero=True).tokens == 1 - normal
 
 
 @pytest.mark.parametrize(
@@ -136,6 +135,5 @@ def test_the_former_name_of_the_tested_length_works_with_a_hint():
 
 @pytest.mark.parametrize("f", ["-1000*n", "-10^20*log(1+n)", "-10^50*log(3+n)"])
 def test_a_share_that_no_float_holds_is_not_told_as_zero(f):
-    found = leak(f, 2048, 4096)
-    assert 0 < found.value < 1e-300
+    assert 0 < leak(f, 2048, 4096).value < 1e-300
     assert leak("window", 64, 256, w=16).value == 0

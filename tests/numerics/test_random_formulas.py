@@ -6,12 +6,11 @@ Its verdict, receptive field, leak, window, reach, horizon, resolution and compa
 each by its own public function. They must agree with one another and, where the sum is short or the
 row is finite, with plain sums.
 
-    python tests/numerics/test_random_formulas.py SEED COUNT DEPTH
+    cd tests/numerics; python -c "import test_random_formulas as t; t.held(range(9), 2, t.ALL)"
 """
 
 import math
 import random
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -357,22 +356,3 @@ def test_answers_about_many_random_formulas_agree(first):
 def test_answers_about_many_formulas_of_formulas_agree(first):
     share, _ = held(range(first, first + 50), 2, ALL)
     assert share <= 2 * UNKNOWN  # one formula of 50 is a share of 2 % alone
-
-
-if __name__ == "__main__":
-    first, count, depth = map(int, sys.argv[1:4])
-    kinds = CLOSED if sys.argv[4:] else ALL
-    total = 0
-    for seed in range(first, first + count):
-        try:
-            share, reasons = held([seed], depth, kinds)
-        except Exception as why:  # every kind is reported, and the search goes on
-            print(
-                f"{type(why).__name__}: {why} [seed {seed}: {drawn(seed, depth, kinds)[0].text}]",
-                flush=True,
-            )
-            continue
-        for text, why in reasons:
-            print("unknown", seed, text, why, flush=True)
-        total += share
-    print(f"{count} formulas, unknown {total / count:.2%}")

@@ -131,3 +131,289 @@ def test_tails_of_one_order_whose_sums_are_not_known_are_not_compared(monkeypatc
     monkeypatch.setattr("farfield.numerics.comparison._ratio", unsummed)
     answer = compare_tails("-2*log(1+n)", "-2*log(2+n)")
     assert (answer.status, answer.reason.code) == ("unknown", "no_enclosure")
+
+
+LIGHTER = "{} has the lighter tail; its receptive field is the smaller one up to eps*"
+NOT_LOCATED = (
+    "the crossover was not located: no point is proved beyond which the terms keep their order"
+)
+ONE_EACH = (
+    "modulo 2, the normalised tail from j on is in the end "
+    "smaller for a at j = 1, smaller for b at j = 0"
+)
+STEPS = [  # two biases; the lighter, the claim, the steps after the first, eps*, the reason
+    (
+        "-n/256",
+        "-2*log(1+n)",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=-oo; dominated index=8192; crossover index=2083",
+        0.00029178166075531295,
+        "None",
+    ),
+    (
+        "-3*log(1+n)",
+        "-2*log(5+n)",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=-oo; dominated index=8; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-2*log(1+n)",
+        "-2*log(1+n)+1/(1+n)",
+        "b",
+        LIGHTER.format("b"),
+        "difference limit=0; ratio limit=0 relation=>; dominated index=2; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-2*log(1+n)",
+        "-2*log(2+n)",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=0; ratio limit=0 relation=<; dominated index=4; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-log(1+n)^2",
+        "-n^(1/3)",
+        "b",
+        "b has the lighter tail",
+        "difference limit=oo",
+        None,
+        NOT_LOCATED,
+    ),
+    (
+        "-n",
+        "-n+3",
+        "neither",
+        "the terms are proportional: equal receptive fields",
+        "difference limit=-3",
+        None,
+        "None",
+    ),
+    (
+        "-n",
+        "-n",
+        "neither",
+        "the terms are proportional: equal receptive fields",
+        "difference limit=0",
+        None,
+        "None",
+    ),
+    (
+        "-log(1+n)",
+        "-n",
+        "b",
+        "the exp-series of -log(1+n) diverges",
+        "",
+        1.0,
+        "the exp-series of -log(1+n) diverges",
+    ),
+    (
+        "-log(1+n)",
+        "-log(2+n)",
+        "None",
+        "the exp-series of -log(1+n) and of -log(2+n) diverges",
+        "",
+        None,
+        "the exp-series of -log(1+n) and of -log(2+n) diverges",
+    ),
+    (
+        "where(n<10,-n/8,-inf)",
+        "where(n<12,0,-inf)",
+        "a",
+        LIGHTER.format("a"),
+        "supports a=10 b=12; dominated index=10; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "where(n<10,-n/8,-inf)",
+        "where(n<10,0,-inf)",
+        "neither",
+        "equal supports",
+        "supports a=10 b=10",
+        None,
+        "both end before n = 10",
+    ),
+    (
+        "where(n<10,-n/8,-inf)",
+        "-n",
+        "a",
+        LIGHTER.format("a"),
+        "supports a=10 b=None; dominated index=10; crossover index=9",
+        0.00012340980408667956,
+        "None",
+    ),
+    (
+        EVEN,
+        "-n/9",
+        "a",
+        LIGHTER.format("a"),
+        (
+            "blocks period=2; block residue=0 quotient=0 relation=<; "
+            "block residue=1 quotient=0 relation=<; dominated index=8; crossover index=none"
+        ),
+        1.0,
+        "None",
+    ),
+    (
+        EVEN,
+        "-n/5",
+        "b",
+        LIGHTER.format("b"),
+        (
+            "blocks period=2; block residue=0 quotient=infinite relation=>; "
+            "block residue=1 quotient=infinite relation=>; dominated index=8; "
+            "crossover index=1"
+        ),
+        0.7788007830714049,
+        "None",
+    ),
+    (
+        "where(n%2==0,-n/2,-n)",
+        "where(n%2==0,-n,-n/2)",
+        "None",
+        "nothing follows from this test",
+        (
+            "blocks period=2; block residue=0 quotient=1.73791 relation=>; "
+            "block residue=1 quotient=0.639343 relation=<"
+        ),
+        None,
+        ONE_EACH,
+    ),
+    (
+        EVEN,
+        "where(cos(pi*n)>0,-n/8+1,-inf)",
+        "neither",
+        "the terms are proportional: equal receptive fields",
+        "difference limit=-1",
+        None,
+        "None",
+    ),
+    (
+        "-n**2+where(n%2==0,1,0)",
+        "-n**2",
+        "None",
+        "nothing follows from this test",
+        (
+            "blocks period=2; block residue=0 quotient=1.20163 relation=>; "
+            "block residue=1 quotient=0.442056 relation=<"
+        ),
+        None,
+        ONE_EACH,
+    ),
+    (
+        "-n**2/2-200",
+        "-n**2/2+n-100",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=-oo; dominated index=2; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-n^3",
+        "-n/10",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=-oo; dominated index=2; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-n+sin(n)",
+        "-n",
+        "None",
+        "nothing follows from this test",
+        "",
+        None,
+        "p_a - p_b has no limit, or none that is decided",
+    ),
+    (
+        "-n/2",
+        "-n/2+log(1+n)",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=-oo; dominated index=4; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-2*log(1+n)-3/(n+1)",
+        "-2*log(1+n)-3/(n+2)",
+        "b",
+        LIGHTER.format("b"),
+        "difference limit=0; ratio limit=0 relation=>; dominated index=4; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-n/100",
+        "-n/100-30/(n+1)",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=0; ratio limit=0 relation=<; dominated index=64; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-n/3-4000*exp(-n)",
+        "-n/2",
+        "b",
+        LIGHTER.format("b"),
+        "difference limit=oo; dominated index=16; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "where(n%2==0,-2*log(1+n),-inf)",
+        "-2*log(3+n)",
+        "a",
+        LIGHTER.format("a"),
+        (
+            "blocks period=2; block residue=0 quotient=0.160061 relation=<; "
+            "block residue=1 quotient=0.160061 relation=<; dominated index=8; "
+            "crossover index=none"
+        ),
+        1.0,
+        "None",
+    ),
+    (
+        "-n/4-300*log(1+n)",
+        "-n/4",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=-oo; dominated index=2; crossover index=none",
+        1.0,
+        "None",
+    ),
+    (
+        "-log(1+n)^2/1000-log(1+n)",
+        "-1.001*log(1+n)",
+        "a",
+        "a has the lighter tail",
+        "difference limit=-oo",
+        None,
+        NOT_LOCATED,
+    ),
+]
+SIDES = {"a": "b", "b": "a"}
+
+
+@pytest.mark.parametrize(("a", "b", "lighter", "claim", "steps", "crossover", "reason"), STEPS)
+def test_a_comparison_tells_how_it_was_decided(a, b, lighter, claim, steps, crossover, reason):
+    found, turned = compare_tails(a, b), compare_tails(b, a)
+    assert (str(found.lighter), found.proof.claim, str(found.reason)) == (lighter, claim, reason)
+    said = [
+        (step.rule, *(f"{k}={v}" for k, v in step.values.items())) for step in found.proof.steps
+    ]
+    assert "; ".join(map(" ".join, said[1:])) == steps and said[0][0] == "compared"
+    assert found.crossover == (crossover and pytest.approx(crossover, rel=1e-12))
+    assert turned.lighter == SIDES.get(found.lighter, found.lighter)
+    assert (turned.index, turned.enclosure) == (found.index, found.enclosure)

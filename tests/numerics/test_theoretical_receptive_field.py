@@ -279,8 +279,7 @@ SHARE = st.fractions(min_value="1/10000000", max_value="99/100", max_denominator
 @given(a=SOME, b=SOME, eps=st.tuples(SHARE, SHARE), family=st.sampled_from(FAMILIES))
 @settings(max_examples=10)
 def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
-    text = family.format(a=a, b=b)
-    results = theoretical_receptive_field(text, sorted(eps))
+    results = theoretical_receptive_field(family.format(a=a, b=b), sorted(eps))
     assert all(isinstance(r.answer, (Exact, Enclosure)) for r in results)
     if all(r.tokens is not None for r in results):
         assert results[0].tokens >= results[1].tokens

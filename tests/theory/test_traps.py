@@ -138,4 +138,5 @@ def test_an_undecided_proof_shows_what_was_tried():
     assert rules[0] == "expansion" and rules[1:] == ["tried"] * 3
     assert "What was tried:" in result.text(details=True)
     assert "Tried the average" in result.proof.text()
-    assert "\\item Tried returns to 0" in result.proof.latex()
+    listed = result.proof.latex().partition(r"\begin{enumerate}")[2]
+    assert "\\item Tried returns to 0" in listed

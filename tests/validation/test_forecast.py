@@ -65,8 +65,7 @@ def test_distances_and_their_mean_by_hand():
 )
 def test_cases_that_were_kept_aside_are_on_the_right_side(heads, loss):
     """Of `experiments/registered.md`; their models entered no table."""
-    found = forecast(heads, **HOME)
-    assert (found.ratio < 1.05) == (np.exp(loss) < 1.05)
+    assert (forecast(heads, **HOME).ratio < 1.05) == (np.exp(loss) < 1.05)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +111,7 @@ def test_a_bias_that_rises_or_is_infinite_is_not_forecast(f):
 def test_a_mechanism_without_a_bias_has_its_own_models():
     found = forecast("rope", **HOME)
     assert {c.name for c in found.nearest} == {"rope"} and found.ratio > 4 and found.holds == 0
-    blocked = forecast(encoding("rope", bca=32), **HOME)
-    assert blocked.status is Status.OUT_OF_SCOPE
+    assert forecast(encoding("rope", bca=32), **HOME).status is Status.OUT_OF_SCOPE
 
 
 def test_a_stand_in_for_scores_is_not_forecast():

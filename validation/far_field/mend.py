@@ -354,6 +354,11 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
     """The candidates: settings of rotations for a model of the library that turns its queries."""
     config, trained = getattr(subject.live, "config", None), subject.outline.trained
     if config is not None and trained is not None and subject.turns():
+        refuse(
+            subject.length > trained,
+            f"length {subject.length} is beyond the training length, {trained} tokens, to which a "
+            "setting cuts the text; accepted: at most that",
+        )
         return settings_of(config, trained, to)
     held = [Repair(window=subject.length, sinks=FIRST_KEYS, in_cache=True)] * subject.turns()
     return [*candidates(subject.length), *held]

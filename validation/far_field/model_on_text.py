@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.number import natural
+from farfield.theory.answers.number import natural, plural
 from farfield.validation.far_field.long_rows import Begun, Sampling, begin, far_losses
 from farfield.validation.far_field.recall import Encode
 from farfield.validation.harness.data import places, samples
@@ -224,7 +224,9 @@ def _groups(
     text: np.ndarray, source: str, length: int, settings: Settings
 ) -> tuple[Tensor, list[int]]:
     """Rows of each group, (groups, rows, length + 1), and where groups begin."""
-    refuse(length < LEAST, f"rows of {length} tokens; accepted are rows of {LEAST} or more")
+    refuse(
+        length < LEAST, f"rows of {plural(length, 'token')}; accepted are rows of {LEAST} or more"
+    )
     most = settings.rows * length
     refuse(
         len(text) <= most,

@@ -68,6 +68,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
     )
     own, factor, d = rope_of(config), to / trained, turned(config)
     base, half = own["rope_theta"], trained // 2
+    bases = (factor, 2 * factor) if d > 2 else ()  # one plane turns by 1, whatever the base is
 
     def scaled(name: str, by: float, kind: str, **more: float) -> Repair:
         kept = {k: v for k, v in own.items() if k not in ("rope_type", "factor")}
@@ -86,7 +87,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
             scaled("YaRN", factor, "yarn", **where),
             scaled("YaRN", 2 * factor, "yarn", **where),
             scaled("linear", factor, "linear"),
-            scaled("dynamic NTK", factor, "dynamic"),
+            *(scaled("dynamic NTK", by, "dynamic") for by in bases[:1]),
             scaled("Llama 3", factor, "llama3", **llama),
         ]
     else:
@@ -95,8 +96,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
     return [
         Repair(cut=trained),
         *frequencies,
-        raised(factor),
-        raised(2 * factor),
+        *map(raised, bases),
         Repair(window=half),
         *(Repair(window=half, sinks=FIRST_KEYS, in_cache=held) for held in (True, False)),
         Repair(group=grouped(trained, to)),

@@ -270,9 +270,11 @@ def run(
     job, place = job_of(asked), chosen_device(device)
     home = writable_folder(Path(folder) / job.key)
     # No other process works on a run meanwhile; those of one training share it.
-    lock = contextlib.nullcontext() if "RANK" in os.environ else FileLock(home / ".lock")
+    alone = "RANK" not in os.environ
     try:
-        with lock:
+        with FileLock(home / ".lock") if alone else contextlib.nullcontext():
+            for unfinished in home.glob(".partial-*") if alone else ():
+                unfinished.unlink()  # a process was killed while it wrote
             if not (home / ASKED).exists():
                 write(home / ASKED, asked.model_dump_json(indent=1).encode())
             for code in job.codes:

@@ -15,6 +15,7 @@ import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
+from farfield.theory.answers.number import plural
 from farfield.validation.harness.data import BYTES, Text, read_text, samples
 from farfield.validation.harness.measure import led
 from farfield.validation.models.gguf_files import gguf_tokenizer
@@ -82,7 +83,7 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
     largest = int(whole.held_out.max(initial=0))
     refuse(
         model.vocabulary != BYTES if in_bytes else largest >= model.vocabulary,
-        f"model {model.name!r} has {model.vocabulary} tokens, {whole.source} has "
+        f"model {model.name!r} has {plural(model.vocabulary, 'token')}, {whole.source} has "
         f"{whole.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or the "
         "tokens it was trained on",
     )

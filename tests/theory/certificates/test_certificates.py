@@ -72,8 +72,7 @@ def test_heads_that_differ_have_a_theorem_each():
     found = check_convergence(encoding("alibi", heads=2)).certificate()
     assert found.statement.count("Theorem verdict") == 2
     assert re.findall(r"^Module (\w+)\.$", found.source, re.M) == ["Head_1", "Head_2"]
-    alike = encoding("-n")
-    assert "Module" not in check_convergence(alike).certificate().source
+    assert "Module" not in check_convergence(encoding("-n")).certificate().source
 
 
 # -- the catalogue --------------------------------------------------------------------------------

@@ -178,8 +178,7 @@ def test_heads_that_differ_are_verified_together(refusal, some_prover, tmp_path)
     place.write_text(check_convergence(farfield.encoding("alibi", heads=2)).certificate().source)
     found = verify_certificate(place)
     assert found.proved and len(found.formulas) == 2 and "2 verdicts" in found.text()
-    swapped = place.read_text().replace("Module Head_2", "Module Head_1", 1)
-    place.write_text(swapped)
+    place.write_text(place.read_text().replace("Module Head_2", "Module Head_1", 1))
     refusal("is no certificate", verify_certificate, place)
 
 

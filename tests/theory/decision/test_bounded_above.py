@@ -33,5 +33,4 @@ from farfield.theory.formula.grammar import read
     ],
 )
 def test_bounded_above(text, bounded):
-    bias = read(text) if "n" in text else Integer(0)
-    assert bounded_above(bias) is bounded
+    assert bounded_above(read(text) if "n" in text else Integer(0)) is bounded

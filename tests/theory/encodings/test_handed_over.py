@@ -325,8 +325,7 @@ def test_matrices_of_queries_and_keys_and_masks_of_truth():
         assert encoding(found).seen.distance == 255
     found = inspect_bias(np.where(away >= 0, -away / 8, -np.inf))
     assert (found.heads, found.resembles, found.causal) == (1, "-n/8", True)
-    heads = -np.outer([1, 0.5], np.arange(100.0))
-    assert encoding(heads).num_heads == 2
+    assert encoding(-np.outer([1, 0.5], np.arange(100.0))).num_heads == 2
     assert encoding(np.array([True, True, False])).bias([0, 2])[0].tolist() == [0, -math.inf]
 
 
@@ -380,8 +379,7 @@ def test_truth_of_positions_is_a_mask(program):
 
 @pytest.mark.parametrize("program", [lambda n: -len(str(int(n))), lambda n: -len(str(n))])
 def test_one_number_of_a_whole_array_is_not_the_bias_of_each_distance(program):
-    found = inspect_bias(program)
-    assert found.findings[0].startswith("falls with distance")
+    assert inspect_bias(program).findings[0].startswith("falls with distance")
 
 
 class Sloped:

@@ -528,8 +528,7 @@ def test_scores_are_judged_once_a_head_also_where_its_edges_are_its_own():
             judged.append(h)
         return score + _windows(h, q, k)
 
-    inspection = inspect_bias(windowed, heads=2)
-    assert "window of 10000 keys" in inspection.family
+    assert "window of 10000 keys" in inspect_bias(windowed, heads=2).family
     each_way = 2 * 4  # four random scores, at near and at far queries
     assert judged == 2 * ([0] * each_way + [1] * each_way)  # a second call shows the same
 

@@ -563,6 +563,16 @@ def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(trai
 
 def test_what_cannot_be_mended_is_refused_in_a_line(refusal, rotary, words, trained, tmp_path):
     refusal(
+        "length 128 is beyond the training length, 64 tokens",
+        farfield.mend,
+        rotary,
+        words,
+        to=256,
+        length=128,
+        quick=True,
+        folder=tmp_path,
+    )
+    refusal(
         "no change keeps at most 2 keys; the least keeps 8",
         farfield.mend,
         trained("-n/8"),
@@ -571,6 +581,13 @@ def test_what_cannot_be_mended_is_refused_in_a_line(refusal, rotary, words, trai
         settings=FEW,
         folder=tmp_path,
     )
+
+
+def test_numbers_that_are_none_are_refused_and_not_kept(refusal, tmp_path):
+    book = Book(tmp_path / "book.json")
+    for number in ("nan", "inf"):
+        refusal("^loss: the model gives NaN or infinity; ", book.of, "loss", ["1", number].copy)
+    assert not any(tmp_path.iterdir()) and book.of("loss", lambda: [1]) == [1.0]
 
 
 @pytest.mark.parametrize(

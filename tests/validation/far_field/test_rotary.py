@@ -233,6 +233,15 @@ def test_a_model_scaled_already_is_scaled_further_in_its_own_way():
     assert (first.name, turned(part)) == ("llama3 2", 8)
 
 
+def test_one_plane_has_no_change_of_its_base():
+    names = [
+        {s.setting.split(" ")[0] for s in settings_of(config, TRAINED, TO) if s.setting}
+        for size in (2, 4)
+        for config in [LlamaConfig(**SIZES, max_position_embeddings=TRAINED, head_dim=size)]
+    ]
+    assert names[1] - names[0] == {"dynamic", "NTK-aware"} and names[0] < names[1]
+
+
 def test_what_cannot_be_set_is_refused_in_a_line(refusal, model):
     refusal("nothing is to be mended at 64", settings_of, model.config, TRAINED, TRAINED)
     from transformers import BloomConfig

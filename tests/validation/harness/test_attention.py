@@ -183,8 +183,7 @@ def test_memory_is_linear_in_the_length_also_where_the_bias_learns():
 
 def test_bands_of_keys_are_for_measuring_alone():
     q, table = torch.zeros(1, 2, LENGTH, SIZE), biases()["steep in one head"].float()
-    everything = [(slice(0, 2), LENGTH)]
-    assert _bands(q, q, table) == everything
+    assert _bands(q, q, table) == [(slice(0, 2), LENGTH)]
     with torch.no_grad():
         narrow, wide = _bands(q, q, table)
     assert narrow == (slice(0, 1), 2) and wide == (slice(1, 2), LENGTH)

@@ -15,7 +15,6 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.validation.models.audit import audit
-from farfield.validation.models.cache import BITS
 from farfield.validation.models.folder import describe, place_of
 from farfield.validation.models.gguf_files import described_gguf
 
@@ -110,10 +109,6 @@ FOLDERS = {
     },
     "llama4": {"model_type": "llama4_text", "attn_temperature_tuning": 4, "no_rope_layers": []},
     "qwen_moe": ALTERNATE | {"max_window_layers": 21, "num_hidden_layers": 24},
-    "llava": {
-        "model_type": "llava",
-        "text_config": {"model_type": "llama", "num_hidden_layers": 2},
-    },
     "glm_lite": {"model_type": "glm4_moe_lite"},
     "minicpm3": {
         "model_type": "minicpm3",
@@ -207,48 +202,6 @@ def test_which_layers_do_what(published, seen):
     assert layers("minicpm3")[0].rotation.size == 32 and len(layers("olmo")) == 32
 
 
-def test_caps_and_factors_of_logits_are_said(tmp_path, seen):
-    tempered = str(audit(seen("llama4"))).replace("\n", " ")
-    assert "Logits grow as 1 + 0.1 log(1 + floor(i/8192)), i the place" in tempered
-    small = {"model_type": "gemma2", "num_hidden_layers": 4}
-    capped = audit(folder(tmp_path / "gemma2", small))
-    assert "x enters the softmax as 50 tanh(x/50)" in str(capped)
-    assert all(kind.layer.mechanism.endswith(", logits capped at 50") for kind in capped.kinds)
-    plain = folder(tmp_path / "plain", small | {"attn_logit_softcapping": None})
-    assert "tanh" not in str(audit(plain))
-    (kind,) = read(tmp_path, "grok", attn_logit_softcapping=30.0).kinds
-    assert kind.layer.mechanism.endswith("logits capped at 30")
-
-
-def test_the_first_sentence_is_about_what_may_be_set(seen):
-    whole = audit(seen("mistral"))
-    assert "set sliding_window = 4096" in str(whole).replace("\n", " ")
-    assert (whole.sliding_window, whole.status, whole.reach) == (4096, Status.EXACT, 131041.0)
-    mixed = audit(seen("gemma3"))
-    assert mixed.status is Status.INFINITE and "29 keep 1024 keys, 5 keep all" in str(mixed)
-    assert "library's default" in str(audit(seen("llava")))
-
-
-@pytest.mark.parametrize("name", ["gemma3", "bamba9b", "kimi_k2", "llama4", "mistral"])
-def test_laws_of_the_cache(name, seen):
-    place = seen(name)
-    whole = audit(place, budget="24GiB", lengths=[1 << 20])
-    for row in whole.caches:
-        assert row.least <= row.paged <= row.whole
-    for dtype, bits in BITS.items():
-        assert audit(place, cache_dtype=dtype).caches[0].least == whole.caches[0].least * bits / 16
-    longest = whole.longest
-    if longest != float("inf"):
-        fits, beyond = (
-            audit(place, trained=1, lengths=[n]).caches[-1].reserved
-            for n in (longest, longest + 16)
-        )
-        assert fits <= 24 << 30 < beyond
-    heads = whole.kinds[0].layer.key_heads or whole.kinds[1].layer.key_heads
-    split = audit(place, tensor_parallel=2).caches[0].least
-    assert split == whole.caches[0].least / (1 if heads == 1 else 2)
-
-
 def test_what_is_not_known_has_no_number_and_a_reason(tmp_path):
     for values, why in (
         ({"model_type": "my_own", "hidden_size": 64}, "is no type of the library"),
@@ -282,14 +235,6 @@ def test_heads_have_the_size_that_the_code_gives_them(tmp_path):
     small = {"model_type": "llama", "num_hidden_layers": 2}
     ignored = folder(tmp_path / "llama", small | {"partial_rotary_factor": 0.5})
     assert audit(ignored).kinds[0].layer.rotation.size == 128
-
-
-@pytest.mark.parametrize("rope", [{"rope_type": "default"}, {"rope_type": "linear", "factor": 4.0}])
-def test_a_rotation_of_one_angle_has_the_base_that_is_configured(rope, tmp_path):
-    values = {"model_type": "llama", "head_dim": 2, "num_hidden_layers": 2}
-    values |= {"rope_parameters": rope | {"rope_theta": 50_000.0}}
-    for layer in describe(folder(tmp_path / "one", values)).layers:
-        assert (layer.rotation.size, layer.rotation.base) == (2, 50_000.0)
 
 
 def test_encoders_have_no_cache_and_see_both_sides(tmp_path):
@@ -462,53 +407,6 @@ def header(kind, **values):
 
 def read(tmp_path, kind, **values):
     return audit(described_gguf(tmp_path / "x.gguf", header(kind, **values)))
-
-
-def test_what_llama_cpp_decides_by_architecture(tmp_path, seen):
-    window = {"attention__sliding_window": 512}
-    found = read(tmp_path, "gemma3n", block_count=35, **window, attention__shared_kv_layers=15)
-    assert found.caches[0].least == (16 + 4 * 64) * 2**20
-    assert found.cache_label is Label.APPROXIMATE
-    bloom = {"block_count": 30, "attention__head_count": 32, "attention__head_count_kv": 32}
-    (kind,) = read(tmp_path, "bloom", **bloom, attention__key_length=128).kinds
-    assert (kind.layer.positions, kind.layer.rotation) == ("bias", None)
-    (kind,) = read(tmp_path, "gpt2").kinds
-    assert kind.layer.positions == "absolute"
-    stills = read(tmp_path, "smollm3", block_count=36).kinds
-    assert [(k.layer.positions, len(k.layers)) for k in stills] == [("rotation", 27), ("none", 9)]
-    gemma = {"block_count": 34, "embedding_length": 2560, "attention__head_count_kv": 4}
-    gemma |= {"attention__sliding_window": 1024, "context_length": 131072}
-    found = read(tmp_path, "gemma3", **gemma)
-    assert found.caches[0].least == audit(seen("gemma3")).caches[0].least
-    assert {kind.layer.rotation.base for kind in found.kinds} == {10_000}
-    (kind,) = read(tmp_path, "llama", attention__sliding_window=4096).kinds
-    assert kind.layer.width is None
-    assert "leaves the window" in str(read(tmp_path, "phi3", **window))
-    latent = {"attention__key_length": 576, "attention__value_length": 512}
-    latent |= {"attention__key_length_mla": 192, "attention__head_count_kv": 1}
-    (kind,) = read(tmp_path, "deepseek2", **latent).kinds
-    assert (kind.layer.cached, kind.layer.head_size) == (576, 192)
-    assert read(tmp_path, "glm4moe", block_count=47, nextn_predict_layers=1).caches[0].keys == (
-        46 * 32768
-    )
-    near, far = read(tmp_path, "gpt-oss", attention__sliding_window=128).kinds
-    assert (near.layer.width, far.layer.width, near.layer.sink) == (128, None, True)
-    ssm = {"ssm__conv_kernel": 4, "ssm__inner_size": 4096, "ssm__state_size": 128}
-    ssm |= {"ssm__group_count": 16}
-    state, whole = read(tmp_path, "qwen3next", **ssm).kinds
-    assert (len(state.layers), len(whole.layers)) == (9, 3)
-    assert state.layer.state == 3 * (4096 + 2 * 16 * 128) + 4096 * 128
-    assert read(tmp_path, "nomic-bert").caches == ()
-    assert read(tmp_path, "qwen9").status is Status.UNKNOWN
-    assert read(tmp_path, "gemma3").status is Status.UNKNOWN  # its window is not named
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("block_count", 2**32 - 1), ("attention__head_count", 10**9), ("attention__key_length", -1)],
-)
-def test_counts_of_a_header_are_bounded(refusal, key, value, tmp_path):
-    refusal(r"the header has .*; accepted", read, tmp_path, "llama", **{key: value})
 
 
 KEYS = (

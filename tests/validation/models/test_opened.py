@@ -291,8 +291,7 @@ def spoiled(tmp_path, outside_models):
 def weights_with(change):
     def spoil(place):
         file = place / "model.safetensors"
-        tensors = load_file(file)
-        save_file(change(tensors), file, metadata={"format": "pt"})
+        save_file(change(load_file(file)), file, metadata={"format": "pt"})
 
     return spoil
 
@@ -349,14 +348,12 @@ SPOILED = {
 @pytest.mark.parametrize("how", SPOILED)
 def test_weights_that_are_no_models_are_refused_by_name(refusal, how, spoiled, tokens):
     change, message = SPOILED[how]
-    place = spoiled(change)
-    told = refusal(message, model_perplexity, place, [8], text=tokens)
+    told = refusal(message, model_perplexity, spoiled(change), [8], text=tokens)
     assert "farfield window --model" not in told
 
 
 def test_weights_that_are_missing_are_named_before_a_text_is_read(refusal, spoiled):
-    place = spoiled(SPOILED["gone"][0])
-    refusal(SPOILED["gone"][1], foresee, place, "no such text.txt", to=64)
+    refusal(SPOILED["gone"][1], foresee, spoiled(SPOILED["gone"][0]), "no such text.txt", to=64)
 
 
 def test_only_the_files_that_the_index_names_are_read(refusal, spoiled, outside_models, tokens):

@@ -23,8 +23,7 @@ from farfield.validation.models.text import rows_of, text_of
 @pytest.fixture(scope="module")
 def tokens():
     """Tokens of which each depends on one some places before."""
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(0, 256, 6000)
+    drawn = np.random.default_rng(0).integers(0, 256, 6000)
     return Text("drawn", *np.split(drawn.astype(np.uint8), 2))
 
 

@@ -53,18 +53,6 @@ def test_the_catalogue_is_whole():
     assert {name for _, name, _ in references()} == additive - learned - surrogates - {"alibi_log"}
 
 
-def test_a_finished_run_is_not_repeated(tiny_study, tiny_runs, monkeypatch):
-    s, chosen = tiny_study
-    import farfield.validation.harness.runs as runs
-
-    def refuse(*_args, **_kwargs):
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr(runs, "train", refuse)
-    again = survey(chosen, train=["type1"], preset_name="tiny", store=tiny_runs)
-    assert again.entries[0].lines == s.entries[0].lines
-
-
 def test_bad_studies_are_refused(refusal, tmp_path):
     pair = [("nope", encoding("nope"))]
     refusal("preset 'huge'", survey, pair, preset_name="huge")

@@ -1,0 +1,410 @@
+"""A configuration: its training length, its remarks and its refusals, each written down by hand."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from farfield.numerics.masks import CAUSAL, Mask
+from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.data import Text
+from farfield.validation.models import opened
+from farfield.validation.models.configuration import (
+    _accepted,
+    _cast,
+    _notes,
+    _require_bounds,
+    _require_one_rotation,
+    _require_rescaling,
+    _trained,
+    _values,
+    class_of,
+    read_json,
+)
+from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
+from farfield.validation.models.perplexities import _passes, hf_stride, hidden, llama_cpp, lm_eval
+from farfield.validation.models.text import text_of
+
+Some = SimpleNamespace
+HERE = Path("/nowhere/small")
+
+
+def test_a_table_of_a_folder_is_read_whole_or_not_at_all(refusal, tmp_path):
+    (tmp_path / "c.json").write_text('{"a": {"__float__": "Infinity"}, "b": {"c": 1}}')
+    assert read_json(tmp_path, "c.json", 47) == {"a": math.inf, "b": {"c": 1}}
+    refusal("has 47 bytes, more than 46; accepted: a table", read_json, tmp_path, "c.json", 46)
+    refusal("d.json is no regular file", read_json, tmp_path, "d.json")
+    (tmp_path / "d.json").write_text("[]")
+    refusal("d.json is no table of keys", read_json, tmp_path, "d.json")
+
+
+CLASSES = [
+    ({"model_type": "llama"}, "llama", ""),
+    (
+        {"model_type": "llama", "auto_map": {}},
+        "llama",
+        "read as llama of the library: code of the folder (auto_map) is not run",
+    ),
+    (
+        {"model_type": "my", "architectures": ["None", "DeepseekV3ForCausalLM"]},
+        "deepseek_v3",
+        "the type my is read as deepseek_v3, the library's class DeepseekV3ForCausalLM",
+    ),
+    (
+        {"model_type": "my", "architectures": ["LlavaForConditionalGeneration"]},
+        "llava",
+        "the type my is read as llava, the library's class LlavaForConditionalGeneration",
+    ),
+    ({"model_type": "my", "architectures": ["None"]}, "", ""),
+    ({"model_type": "my"}, "", ""),
+]
+
+
+@pytest.mark.parametrize(("values", "kind", "note"), CLASSES)
+def test_the_type_by_which_a_configuration_is_read(values, kind, note):
+    assert class_of(values, {"llama": 1}) == (kind, note)
+
+
+ROTATIONS = [
+    ({"rope_theta": 2.0}, ""),
+    ({"rope_theta": 2.0, "rope_parameters": {"rope_theta": 2.0}}, ""),
+    ({"rope_theta": 2.0, "rope_parameters": {"rope_theta": 3.0}}, "rope_theta 3.0 in"),
+    ({"rope_theta": 2.0, "rope_parameters": {"near": {}, "rope_theta": 3.0}}, ""),
+    ({"rope_theta": 2.0, "rope_parameters": {"rope_type": "yarn"}}, ""),
+    ({"rope_scaling": {"type": "a"}, "rope_parameters": {"rope_type": "b"}}, "rope_type 'b' in"),
+    ({"rope_scaling": {"type": "a"}, "rope_parameters": {"rope_type": "a"}}, ""),
+    (
+        {"rope_scaling": {"type": "a", "rope_type": "b"}, "rope_parameters": {"rope_type": "b"}},
+        "",
+    ),
+    ({"rope_scaling": {"factor": 2}, "rope_parameters": {"factor": 4}}, "factor 4 in rope_para"),
+    ({"rope_scaling": [1]}, "rope_scaling \\[1\\]; accepted: a table"),
+    ({"text_config": {"rope_theta": 2, "rope_parameters": {"rope_theta": 3}}}, "rope_theta 3 in"),
+]
+
+
+@pytest.mark.parametrize(("values", "refused"), ROTATIONS)
+def test_one_rotation_is_said_under_both_names(values, refused, refusal):
+    if refused:
+        refusal(refused, _require_one_rotation, HERE, values)
+    else:
+        _require_one_rotation(HERE, values)
+
+
+BOUNDS = [
+    ("num_hidden_layers", 2000),
+    ("n_layers", None),
+    ("num_decoder_layers", 2000),
+    ("n_routed_experts", 4096),
+    ("num_attention_heads", 1 << 16),
+    ("n_head", 1 << 16),
+    ("head_dim", 1 << 20),
+    ("hidden_size", 1 << 24),
+    ("d_model", 1 << 24),
+    ("n_embd", 1 << 24),
+    ("anything", 1 << 63),
+]
+
+
+@pytest.mark.parametrize(("key", "most"), BOUNDS)
+def test_counts_are_bounded(key, most, refusal):
+    most = most or 2000
+    _require_bounds(HERE, {key: most, "x": True, "y": "9" * 99, "sliding_window": 1})
+    for values in ({key: most + 1}, {"text_config": {key: most + 1}}):
+        refusal(f"{key} {most + 1}.*; accepted: at most {most}$", _require_bounds, HERE, values)
+    for window in ("sliding_window", "attention_chunk_size"):
+        refusal(f"{window} 0; accepted: a whole", _require_bounds, HERE, {window: 0})
+        _require_bounds(HERE, {window: 0.5, "other": 0})
+
+
+def test_rescalings_are_those_of_the_library(refusal):
+    for rope in (None, {}, {"rope_type": "yarn"}, {"near": {"rope_type": "default"}, "far": {}}):
+        _require_rescaling(HERE, Some(rope_parameters=rope))
+    for rope in ({"rope_type": "ntk"}, {"near": {}, "far": {"rope_type": "ntk"}}):
+        told = "rope_type 'ntk'; accepted: default, linear, dynamic"
+        refusal(told, _require_rescaling, HERE, Some(rope_parameters=rope))
+
+
+class Strict:
+    """A class of the library that refuses what is of another type, as the library says it."""
+
+    @staticmethod
+    def from_dict(values):
+        for key, kind in (("flag", bool), ("sub", float), ("word", str)):
+            found = next(_values(values, key), kind())
+            if type(found) is not kind:
+                name = type(found).__name__
+                raise ValueError(
+                    f"Error: field '{key}' is wrong\n Expected {kind.__name__}, {name}"
+                )
+        if values.get("bad"):
+            raise ValueError("it stops")
+        return values
+
+
+def test_numbers_are_taken_for_what_the_library_wants(refusal):
+    given = {"flag": 1, "part": {"sub": 2, "flag": 0}, "dtype": "x", "sub": 3}
+    made = _accepted(HERE, "kind", Strict, given)
+    assert made == {"flag": True, "part": {"sub": 2.0, "flag": False}, "sub": 3.0}
+    assert [type(x) for x in (made["flag"], made["sub"])] == [bool, float]
+    assert given["part"] == {"sub": 2, "flag": 0} and _cast("x", "x", int) == "x"
+    told = (
+        "word 5, which the library transformers refuses .field 'word' is wrong Expected str, int.; "
+    )
+    refusal(told + "accepted: what it takes for kind", _accepted, HERE, "kind", Strict, {"word": 5})
+    told = "has bad 7, which the library transformers refuses .it stops.; accepted"
+    refusal(told, _accepted, HERE, "kind", Strict, {"word": "a", "bad": 7})
+    found = [*_values({"a": {"b": 2, "c": {"b": 3}}, "b": 1}, "b")]
+    assert found == [2, 3, 1]
+
+
+LENGTHS = [
+    ({}, {}, (None, "")),
+    (
+        {"max_position_embeddings": 64},
+        {"max_position_embeddings": 64},
+        (64, "by the configuration"),
+    ),
+    ({}, {"max_position_embeddings": 64}, (64, "the library's default")),
+    ({"n_ctx": 32}, {}, (32, "by the configuration")),
+    ({"n_ctx": 32}, {"n_positions": 64}, (64, "the library's default")),
+    ({"n_ctx": 32, "text_config": {"n_ctx": 16}}, {}, (16, "by the configuration")),
+    ({"seq_length": 8}, {"max_seq_len": 8}, (8, "by the configuration")),
+    ({"model_max_length": 8}, {"model_max_length": 8}, (8, "by the configuration")),
+    ({"model_max_length": 8}, {}, (None, "")),
+    ({}, {"n_positions": 0, "n_ctx": 5}, (5, "the library's default")),
+    ({"n_ctx": 7}, {"n_positions": -1}, (7, "by the configuration")),
+    ({"n_ctx": 7}, {"n_positions": "x"}, (7, "by the configuration")),
+    ({"n_ctx": 1}, {}, (1, "by the configuration")),
+    ({"n_ctx": -1}, {}, (None, "")),
+    ({"n_ctx": 1.5}, {}, (None, "")),
+]
+
+
+@pytest.mark.parametrize(("values", "text", "said"), LENGTHS)
+def test_the_training_length_and_who_names_it(values, text, said):
+    assert _trained(values, Some(**text)) == said
+
+
+FAR = LayerOutline(heads=4, key_heads=2, head_size=8, cached=32, rotation=Rotary(8, 1e4))
+YARN = replace(FAR, scale=2.25, rotation=Rotary(8, 1e4, "yarn", 1.5, "slow angles divided by 4"))
+DEFAULT = "the 1 layers are the library's default, as config.json names none"
+NOTES = [
+    ({}, [FAR], {}, [DEFAULT]),
+    ({"text_config": {"num_hidden_layers": 1}}, [FAR], {}, []),
+    ({"n_layer": 1}, [FAR], {"longest": 64}, ["rows end with the table of 64 positions"]),
+    (
+        {"n_layer": 2},
+        [YARN, YARN],
+        {},
+        [
+            "rotations with base 10000 are rescaled (yarn: slow angles divided by 4), logits "
+            "times 1.5",
+            "logits are 1.5 times q.k / sqrt(head size)",
+        ],
+    ),
+    (
+        {"n_layer": 2},
+        [
+            replace(FAR, rotation=Rotary(8, 1e4, "linear", note="all angles divided by 2")),
+            replace(FAR, rotation=None, scale=0.5, sink=True),
+        ],
+        {},
+        [
+            "rotations with base 10000 are rescaled (linear: all angles divided by 2)",
+            "logits are 0.5 times q.k / sqrt(head size)",
+            "the denominator of each head has a learned constant too, a sink without value",
+        ],
+    ),
+    (
+        {"n_layer": 3},
+        [
+            replace(FAR, picks=7, indexed=3, keeps=math.inf),
+            replace(FAR, picks=9, keeps=60),
+            replace(FAR, indexed=5, scale=1 + 5e-7),
+        ],
+        {},
+        [
+            "an indexer picks 7 keys for each query, by keys of its own, which the cache holds too",
+            "an indexer picks 9 keys for each query",
+            "the library's cache keeps every key, also those that a layer no longer sees",
+            "the library's cache drops all but the nearest 60 keys, which one pass over a row does "
+            "not: what is generated depends on how the row is read",
+        ],
+    ),
+    (
+        {"n_layer": 2},
+        [replace(FAR, cap=30.0), replace(FAR, cap=30.0, temper="log(i)")],
+        {},
+        [
+            "a content logit x enters the softmax as 30 tanh(x/30)",
+            "logits grow as log(i), i the place of the query in its row, from 1",
+        ],
+    ),
+    (
+        {"n_layer": 2},
+        [replace(FAR, observed=False), LayerOutline(attends=False, observed=False)],
+        {},
+        ["masks or rotations of some layers were not seen: as the configuration says"],
+    ),
+    ({"n_layer": 1}, [LayerOutline(attends=False, observed=False)], {}, []),
+    (
+        {"n_layer": 1, "rope_scaling": {"factor": 2}},
+        [FAR],
+        {},
+        ["rope_scaling names no type, so the library leaves it out of account"],
+    ),
+    ({"n_layer": 1, "rope_scaling": {"type": "a"}}, [FAR], {}, []),
+    ({"n_layer": 1, "rope_scaling": {"rope_type": "a"}}, [FAR], {}, []),
+]
+
+
+@pytest.mark.parametrize(("values", "layers", "more", "notes"), NOTES)
+def test_the_remarks_on_a_configuration(values, layers, more, notes):
+    assert [*_notes(ModelOutline(HERE, "toy", tuple(layers), **more), values)] == notes
+
+
+# -- memory, devices -----------------------------------------------------------------------------
+
+
+def test_bytes_of_a_row_are_counted_by_hand():
+    model = ModelOutline(HERE, "toy", (FAR, replace(FAR, heads=6)), width=128, vocabulary=50)
+    assert opened._activations(model, 10) == 4 * 10 * 128 * (60 + 2) + 8 * 10 * 50
+    wide = replace(model, layers=(replace(FAR, heads=64), FAR))
+    assert opened._activations(wide, 10) == 80 * 10 * 64 * 32 + 8 * 10 * 50
+    assert opened._activations(replace(model, layers=(), width=0), 10) == 80 * 10 * 32 + 8 * 10 * 50
+
+
+def test_free_memory_is_the_least_that_the_system_says(tmp_path, monkeypatch):
+    files = {
+        "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 7 kB\n",
+        "/sys/fs/cgroup/memory.max": "9000\n",
+        "/sys/fs/cgroup/memory.current": "2000\n",
+    }
+
+    def place(name):
+        return tmp_path / str(name).lstrip("/")
+
+    monkeypatch.setattr(opened, "Path", place)
+    assert opened.available() is None
+    for name, text in files.items():
+        place(name).parent.mkdir(parents=True, exist_ok=True)
+        place(name).write_text(text)
+    assert opened.available() == opened.available(torch.device("cpu")) == 7000
+    place("/sys/fs/cgroup/memory.max").write_text("max\n")
+    assert opened.available() == 7 << 10
+    place("/proc/meminfo").unlink()
+    assert opened.available() is None
+    place("/sys/fs/cgroup/memory.max").write_text("9000\n")
+    assert opened.available() == 7000
+    place("/sys/fs/cgroup/memory.current").unlink()
+    assert opened.available() is None
+
+
+def test_devices_and_types_have_names(refusal):
+    assert opened.placed(None, None) == (None, None)
+    for name, kind in opened.TYPES.items():
+        said = torch.device("cpu"), kind
+        assert opened.placed("cpu", name) == opened.placed("cpu", kind) == said
+    assert opened.placed("cpu", None)[1] is None and opened.placed(None, "float16")[0] is None
+    refusal("device 'meta': it holds no numbers; accepted: cpu, or", opened.placed, "meta", None)
+    refusal("device 'nowhere': .*; accepted: cpu, or", opened.placed, "nowhere", None)
+    refusal("dtype 'int8'", opened.placed, None, "int8")
+
+
+def test_what_can_be_opened_is_known_before_a_weight_is_read(refusal):
+    live = ModelOutline(HERE, "toy", (FAR,), causal=True, network=object())
+    packed = ModelOutline(Path("/nowhere/x.gguf"), "toy", (FAR,))
+    run = ModelOutline(HERE, "farfield", (FAR,))
+    for model in (live, packed, run):
+        assert opened.openable(model, "cpu", "float16") == (torch.device("cpu"), torch.float16)
+    for model, why in (
+        (replace(live, causal=False), "it is no causal language model; accepted: causal"),
+        (replace(live, unknown="of what"), "of what; accepted: causal"),
+        (replace(packed, unknown="of what"), "of what; accepted: causal"),
+    ):
+        refusal(rf"\(toy\) can only be audited: {why}", opened.openable, model)
+    refusal("has no model.safetensors", opened.openable, replace(live, network=None))
+
+
+# -- texts and protocols -------------------------------------------------------------------------
+
+
+def test_windows_that_hide_what_a_view_shows_are_named():
+    def told(view, *widths):
+        layers = [LayerOutline(width=width) for width in widths]
+        return [*hidden(ModelOutline(HERE, "toy", (*layers, LayerOutline(attends=False))), view)]
+
+    said = " of the model with windows of {} keys hide keys beyond them, first keys too"
+    assert told(Mask(16), 9, None, 12, 9) == ["3 layers" + said.format("9, 12")]
+    assert told(Mask(10), 9) == ["1 layer" + said.format("9")]
+    assert told(Mask(4, sinks=2), 9) == ["1 layer" + said.format("9")]
+    assert told(Mask(9), 9) == told(Mask(20), None) == told(CAUSAL, 9) == []
+
+
+def scored(protocol, tokens, length, bos):
+    """The row, the scored places in the row and their weights, of each window."""
+    found = protocol(np.arange(tokens) + 100, length, bos)
+    return [(row.tolist(), at.tolist(), weight.tolist()) for row, at, weight in found]
+
+
+def test_protocols_score_what_they_say():
+    def row(start, end, first=None):
+        return [*([] if first is None else [first]), *range(100 + start, 100 + end)]
+
+    assert scored(hf_stride, 9, 4, None) == [
+        (row(0, 4), [1, 2, 3], [1, 1, 1]),
+        (row(2, 6), [2, 3], [0.5, 0.5]),
+        (row(4, 8), [2, 3], [0.5, 0.5]),
+        (row(6, 9), [2], [0]),  # as often as there are new tokens, less one
+    ]
+    assert scored(hf_stride, 3, 1, None) == []
+    assert scored(llama_cpp, 11, 5, 7) == [
+        ([7, *row(1, 5)], [3, 4], [1, 1]),
+        ([7, *row(6, 10)], [3, 4], [1, 1]),
+    ]
+    assert scored(lm_eval, 8, 3, 7) == [
+        (row(0, 3, 7), [1, 2, 3], [1, 1, 1]),
+        (row(2, 6), [1, 2, 3], [1, 1, 1]),
+        (row(4, 8), [2, 3], [1, 1]),
+    ]
+    with pytest.raises(InputError, match="accepted: bos 'auto'"):
+        scored(lm_eval, 8, 3, None)
+    passes = [
+        _passes(p, 6, 128, 32) for p in ("last-token", "non-overlapping", "hf-stride", "lm-eval")
+    ]
+    assert passes == [6, 24, 48, 24]
+
+
+def test_a_text_of_bytes_or_tokens_fits_its_model(refusal, tmp_path):
+    model = ModelOutline(tmp_path, "toy", (FAR,), vocabulary=300, values={"bos_token_id": 5})
+    tokens = np.array([3, 299, 0], dtype=np.int64)
+    read = text_of(model, tokens, "yes")
+    assert (read.train.size, read.held_out.tolist(), read.bos, read.source) == (
+        0,
+        [3, 299, 0],
+        5,
+        "3 tokens",
+    )
+    assert read.first == "the first token 5 in each row"
+    assert text_of(model, tokens).bos is None and text_of(model, tokens).first == "no first token"
+    named = replace(model, values={"tokenizer.ggml.bos_token_id": 299})
+    assert text_of(named, tokens, "yes").bos == 299 and text_of(named, tokens, "no").bos is None
+    for wrong in (300, -1, None, "5"):
+        bare = replace(model, values={"bos_token_id": wrong})
+        refusal("names no first token", text_of, bare, tokens, "yes")
+    assert text_of(replace(model, values={"bos_token_id": 0}), tokens, "yes").bos == 0
+    told = "model '.*' has 299 tokens, 3 tokens has 300; accepted"
+    refusal(told, text_of, replace(model, vocabulary=299), tokens)
+    for wrong in (tokens[None], tokens.astype(float), tokens[:0], tokens - 1):
+        refusal("no one-dimensional array of tokens", text_of, model, wrong)
+    text = Text("words", *np.split(np.frombuffer(b"abcdef", np.uint8), 2))
+    refusal("has 300 tokens, words has 256; accepted", text_of, model, text)
+    whole = text_of(replace(model, vocabulary=256), text)
+    assert (whole.train.tobytes(), whole.held_out.tobytes()) == (b"abc", b"def")
+    few = np.array([1, 2], dtype=np.uint8)  # of 257 tokens or more, so none is a text of bytes
+    assert text_of(model, few).held_out.tolist() == [1, 2]
