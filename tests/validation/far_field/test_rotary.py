@@ -110,21 +110,6 @@ def test_what_is_pasted_reads_back_as_what_was_applied(model, setting, tmp_path)
     assert len(texts) == (2 if setting.rope["rope_type"] == "dynamic" else 4)
 
 
-@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
-def test_what_transformers_4_reads_gives_the_printed_frequencies(model, setting):
-    """It takes the base from `rope_theta` and the rest from `rope_scaling`, and nothing from
-    `rope_parameters`."""
-    (text,) = (p.text for p in pastes(setting, model.config, TO) if p.versions == OLD)
-    changed = json.loads(text)
-    scaling = changed["rope_scaling"] or {"rope_type": "default"}
-    assert "rope_theta" not in scaling and changed["rope_theta"] == setting.rope["rope_theta"]
-    assert scaling == {k: v for k, v in setting.rope.items() if k in scaling}
-    if scaling["rope_type"] == "default":
-        theta = changed["rope_theta"] ** (-torch.arange(0, 32, 2).double() / 32)
-        factor = float(setting.name.split()[-1])
-        assert torch.allclose(theta, published(setting, factor), rtol=1e-6, atol=0)
-
-
 def test_self_extend_is_pasted_into_the_one_library_that_has_it(model):
     """llama.cpp ends unless the width is a multiple of the group; positions stay trained ones."""
     (extend,) = (s for s in SETTINGS if s.group)
@@ -190,17 +175,6 @@ def test_a_text_is_cut_by_what_is_pasted(model, tmp_path):
     text = " ".join(map(str, range(100)))
     tokens = AutoTokenizer.from_pretrained(tmp_path)(text, truncation=True)["input_ids"]
     assert tokens == list(range(100 - TRAINED, 100))
-
-
-@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
-def test_a_setting_changes_the_model_and_is_gone_afterwards(model, setting):
-    row = torch.arange(1, 41)[None].repeat(1, 3)
-    before = model(row).logits
-    folder = json.dumps(model.config.to_dict(), default=str)
-    with applied(model, setting):
-        assert not torch.equal(model(row).logits, before)
-    assert torch.equal(model(row).logits, before)
-    assert json.dumps(model.config.to_dict(), default=str) == folder
 
 
 def test_layers_with_a_window_keep_their_rotations():
