@@ -23,6 +23,7 @@ from farfield.validation.far_field.model_on_text import (
 from farfield.validation.models.library_network import LibraryNetwork
 from farfield.validation.models.network import losses, nats, scores_at
 from farfield.validation.models.repairs import Repair, Repaired
+from farfield.validation.models.text import text_of
 from farfield.validation.uniform_guess import uniform_guess
 
 FEW = Settings(groups=2, rows=6, last=4)
@@ -136,6 +137,7 @@ def test_a_limit_of_positions_is_asked_before_anything_runs(refusal, trained):
     refusal("accepted: to that length", reach_of, subject, 32)
     subject.network.longest = 32
     assert reach_of(subject, 32) == 32
+    assert np.array_equal(subject.text, text_of(subject.outline, None).held_out)
     refusal("vectors for 32 positions, 33 are asked for", reach_of, subject, 33)
     refusal("to = 31 with rows of 16", reach_of, subject, 31)
 
