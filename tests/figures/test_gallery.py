@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 from polars import DataFrame
 
 from farfield.figures.document import page
@@ -104,31 +103,6 @@ def test_receptive_fields_are_the_certified_integers():
     assert column(drawing, "tokens", **where, head=8) == [590]
     assert not column(drawing, "tokens", encoding="sandwich", row=None)  # diverges
     assert max(column(drawing, "tokens", encoding="sandwich", row=1024)) <= 1024
-
-
-def test_schematics_are_drawn_from_the_masks():
-    blocks = [0] * 6 + [3] * 3 + [6] * 3  # each begins before the query's own
-    for name, cell, where, values in (
-        ("qin2024.fig1-right", "keys", {"mode": "sliding window"}, [1, 2, 3] + 9 * [4]),
-        ("sun2023.fig3", "first key", {"phase": "inference"}, blocks),
-        ("chi2023.fig1", "bias", {"query": 3}, [-1, -0.5, 0]),
-        ("chi2023.fig2", "bias", {"query": 3}, [-np.inf, 0, 0]),
-        ("chi2023.fig3", "first context token", {"context length": 3}, [-2, -1, 0, 1, 2]),
-    ):
-        assert column(usual(name), cell, **where) == values, name
-
-
-def test_cells_hold_the_biases_of_the_data_with_a_minus_sign_and_no_hyphen():
-    for drawing in (chi2023.fig1(), chi2023.fig2()):
-        written = {
-            (row + 1, key + 1): float(text.get_text().replace("−", "-").replace("∞", "inf"))
-            for text in drawing.figure.axes[1].texts
-            for key, row in [text.get_position()]
-        }
-        assert written == {(row, key): bias for row, key, bias in drawing.data.rows}
-    for drawing in (chi2023.fig1(), chi2023.fig2(), chi2023.fig3()):
-        texts = [text.get_text() for text in drawing.figure.findobj(Text)]
-        assert any("−" in text for text in texts) and not any("-" in text for text in texts)
 
 
 def test_curves_are_the_formulas():
