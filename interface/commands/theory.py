@@ -408,7 +408,7 @@ def lint(
 
     named = isinstance(target, str)  # in Python it may be the object itself
     refuse(named and ".py" not in target, f"lint {target!r}: accepted is FILE.py:NAME")
-    if named and target.endswith(".py") and len(names := held(load(target))) != 1:
+    if named and target.endswith(".py") and len(names := held(load(target))) > 1:
         rows = [(f"farfield lint {target}:{name}",) for name in names]
         return write_rows(("command",), rows, output)
     f = handed(target, heads) if named else target

@@ -5,20 +5,16 @@ import math
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from battery import BATTERY
 
 import farfield
 from farfield.theory.answers.notation import shortened
 
-BATTERY = Path(__file__).parents[1] / "data" / "battery.jsonl"
-
-
 LEAKED = re.compile(
     r"\b(Eq|Ne|Piecewise|And|Or|Mod|Abs|Max|Min|Lookup)\(|\boo\b|\*\*|\bzoo\b|SymPy"
 )
-ROWS = [json.loads(line) for line in BATTERY.read_text().splitlines()]
 
 
 def answers(subject):
@@ -73,7 +69,7 @@ def test_answers_have_the_same_bones(name):
             answer.label = "theorem"
 
 
-@pytest.mark.parametrize("row", ROWS[::24], ids=lambda row: row["id"])
+@pytest.mark.parametrize("row", BATTERY[::24], ids=lambda row: row["id"])
 def test_a_formula_is_answered_in_the_notation_of_mathematics(row):
     subject = farfield.encoding(row["expr"], assumptions=row["params"])
     found = [farfield.check_convergence(subject, budget_s=5), farfield.encoding(subject)]

@@ -6,7 +6,6 @@ import farfield
 import farfield.validation.harness.runs
 import farfield.validation.models.perplexities
 import farfield.validation.study.one_run
-from farfield.cli import main
 
 PERPLEXITIES, RUNS = farfield.validation.models.perplexities, farfield.validation.harness.runs
 ONE_RUN = farfield.validation.study.one_run
@@ -24,7 +23,7 @@ WORK = {
 
 
 @pytest.mark.parametrize("line", WORK)
-def test_the_first_line_comes_before_the_work(line, capsys, tmp_path, monkeypatch):
+def test_the_first_line_comes_before_the_work(line, run, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "MODEL").mkdir()
     for folder in (tmp_path, tmp_path / "MODEL"):
@@ -36,9 +35,7 @@ def test_the_first_line_comes_before_the_work(line, capsys, tmp_path, monkeypatc
         raise farfield.InputError(f"before it: {capsys.readouterr().err}")
 
     monkeypatch.setattr(room, name, work)
-    with pytest.raises(SystemExit):
-        main(line.split())
-    first = capsys.readouterr().err.partition("before it: ")[2].splitlines()[0]
+    first = run(*line.split())[2].partition("before it: ")[2].splitlines()[0]
     words = line.split()
     read = next((word for word in words if word in ("MODEL", ".")), "")
     assert first.startswith(f"{words[0]}: ") and told in first and "Ctrl-C stops it" in first

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from farfield.cli import VERBS, main
+from farfield.cli import VERBS
 from farfield.help import EXAMPLES
 
 LINES = [re.sub("  .*", "", line) for verb in VERBS for line in EXAMPLES[verb]]
@@ -53,16 +53,12 @@ def marked(line):
 
 
 @pytest.mark.parametrize("line", [marked(line) for line in LINES])
-def test_an_example_of_the_help_does_what_it_says(line, place, monkeypatch, capsys):
+def test_an_example_of_the_help_does_what_it_says(line, place, monkeypatch, run):
     monkeypatch.chdir(place)
     monkeypatch.setattr(os, "execv", lambda path, words: None)  # the explorer does not return
     monkeypatch.setattr("webbrowser.open", lambda page: True)
     if line.startswith("runs"):
-        with pytest.raises(SystemExit):
-            main(["sweep", "plan.toml"])
-        capsys.readouterr()
-    with pytest.raises(SystemExit) as stop:
-        main([NAMED.get(word, word) for word in shlex.split(line)])
-    said = capsys.readouterr()
-    assert stop.value.code == CODES.get(line, 0), said.err
-    assert said.out.strip() if stop.value.code == 0 else "\nfarfield: " in said.err
+        run("sweep", "plan.toml")
+    code, out, err = run(*(NAMED.get(word, word) for word in shlex.split(line)))
+    assert code == CODES.get(line, 0), err
+    assert out.strip() if code == 0 else "\nfarfield: " in err

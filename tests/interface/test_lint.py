@@ -103,3 +103,10 @@ def test_the_report_as_json_and_the_picture(run, file, tmp_path):
 )
 def test_bad_input_is_one_line(complaint, file, target, why):
     assert re.search(why, complaint("lint", target.replace("FILE", str(file))))
+
+
+def test_a_file_without_a_bias_and_a_link_to_itself_are_refused_in_a_line(complaint, tmp_path):
+    (tmp_path / "empty.py").write_text("from math import pi\n")
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    assert "empty.py holds no function, class" in complaint("lint", f"{tmp_path}/empty.py")
+    assert "there is no file" in complaint("lint", f"{tmp_path}/loop.py:bias")

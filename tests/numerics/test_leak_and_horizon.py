@@ -93,13 +93,6 @@ def test_horizons_by_hand(f, dtype, flushed, tokens):
     assert dtype_horizon(f, dtype, flush_to_zero=flushed).tokens == tokens
 
 
-def test_horizons_that_do_not_exist():
-    for f in ("nope", "n"):
-        found = dtype_horizon(f, "fp16")
-        assert found.tokens == math.inf and found.reason.code == "never" and found.label
-    assert dtype_horizon("cos(n)", "fp16").reason.code == "no_enclosure"
-
-
 @pytest.mark.parametrize(
     "text, bias",
     [

@@ -261,7 +261,7 @@ def shortened(shown: str, width: int = LONG) -> str:
     if len(shown) <= width:
         return shown
     half = (width - 1) // 2
-    return f"{shown[: width - 1 - half]}…{shown[-half:]}"
+    return f"{shown[: width - 1 - half]}…{shown[len(shown) - half :]}"
 
 
 def in_a_cell(e: Basic, width: int = 60) -> Text:
@@ -290,7 +290,7 @@ def listed(items: Sequence[object], most: int = 12) -> str:
     shown = [str(item) for item in items]
     if len(shown) > most:
         half = most // 2
-        shown = [*shown[:half], "…", *shown[-half:]]
+        shown = [*shown[:half], "…", *shown[len(shown) - half :]]
     return ", ".join(shown)
 
 
@@ -498,6 +498,8 @@ def _latex_parts(m: Math) -> Iterator[str]:
             yield rf"\{part}" if part not in ("mod", "floor") else rf"\operatorname{{{part}}}"
         elif part in _GREEK or part in _SIGNS:
             yield (_GREEK | _SIGNS)[part][1]
+        elif part.isdigit() and len(part) > 1:
+            yield f"{{{part}}}"  # an index or a power is the whole number
         elif not part.isspace():
             word = part.isalpha() and len(part) > 1
             yield rf"\text{{{part}}}" if word else "".join(_ESCAPED_MATH.get(c, c) for c in part)

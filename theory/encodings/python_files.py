@@ -48,7 +48,7 @@ def load(path: str | Path) -> ModuleType:
     ...     load(file).bias(3)
     -6
     """
-    file = Path(os.path.expanduser(str(path).replace("\0", ""))).resolve()
+    file = Path(os.path.realpath(os.path.expanduser(str(path).replace("\0", ""))))
     if file.suffix != ".py" or not file.is_file():
         raise InputError(f"there is no file {str(path)!r}; accepted: a file of Python, FILE.py")
     try:

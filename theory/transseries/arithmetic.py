@@ -363,7 +363,7 @@ class Transseries:
                 continue
             j = log_index(m, context)
             if j:
-                chain[j - 1] = plus(chain.get(j - 1, ZERO), c)
+                chain[j - 1] = c
             else:
                 exponent.append((m, c))
         powers = [chain.get(i, ZERO) for i in range(max(chain, default=-1) + 1)]

@@ -48,7 +48,7 @@ from farfield.theory.coefficients.exact import (
     oscillates,
     to_sympy,
 )
-from farfield.theory.coefficients.oscillation import amplitude, bounds, decompose, harmonics
+from farfield.theory.coefficients.oscillation import amplitude, bounds, decompose
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decay, Decision, Step
@@ -92,15 +92,12 @@ def decide(rho: Transseries) -> Decision:
 
 
 def prepared(rho: Transseries) -> Transseries:
-    """The transseries in harmonics, without bounded oscillations: they do not matter."""
+    """The transseries without bounded oscillations: they do not matter."""
     terms, dropped = [], False
     for m, c in rho.terms:
-        if oscillates(c):
-            plain = coefficient(harmonics(to_sympy(c)))
-            c = c if oscillates(plain) else plain
         if oscillates(c) and size(m, rho.context) <= 0 and _is_bounded(c, rho.context):
             dropped = True
-        elif c:
+        else:
             terms.append((m, c))
     if dropped:
         return normalised(terms, larger(rho.remainder, UNIT, rho.context), rho.context)

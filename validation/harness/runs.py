@@ -646,7 +646,7 @@ def on_ray(
     try:
         remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(attempt)
         device = "cuda" if gpus else "cpu"
-        place = str(Path(folder).resolve())
+        place = os.path.realpath(folder)
         left, waiting = iter(runs), dict[Any, Run]()
         while True:
             for asked in itertools.islice(left, HANDED - len(waiting)):

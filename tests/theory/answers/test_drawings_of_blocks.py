@@ -133,18 +133,29 @@ def test_ticks_are_round(values, log, most, told):
     assert " ".join(name for _, name in Axis(values, log, 0, 100).ticks(most)) == told
 
 
-def test_an_axis_by_hand():
-    linear, log = Axis([2, 4, INF], False, 100, 0), Axis([1, 100, 0, -1], True, 10, 30)
-    assert [linear.pixel(v) for v in (2, 3, 4, 6)] == [100, 50, 0, -100]
-    assert [log.pixel(v) for v in (1, 10, 1000)] == pytest.approx([10, 20, 40])
-    assert [linear.shows(v) for v in (-1, 0, INF)] == [True, True, False]
-    assert [log.shows(v) for v in (-1, 0, 1e-9, INF)] == [False, False, True, False]
-    assert (linear.told(), log.told()) == ("linear 2 4 100.0 0.0", "log 1 100 10.0 30.0")
-    ends = [(Axis([v], log, 0, 1).low, Axis([v], log, 0, 1).high) for v, log in ((4, 1), (4, 0))]
-    assert ends == [(2, 8), (3, 5)]
-    texts = (1e-4, 1e-3, 0.02, 1e4, 1e5, 2e5, -1e5, 0.0)
-    shown = ["10⁻⁴", "0.001", "0.02", "10000", "10⁵", "200000", "−100000", "0"]
-    assert [tick(v) for v in texts] == shown and power_of_ten(1e-12) == "10⁻¹²"
+LINEAR, LOG = Axis([2, 4, INF], False, 100, 0), Axis([1, 100, 0, -1], True, 10, 30)
+
+
+@pytest.mark.parametrize(
+    ("ask", "values", "wanted"),
+    [
+        (LINEAR.pixel, (2, 3, 4, 6), [100, 50, 0, -100]),
+        (LOG.pixel, (1, 10, 1000), pytest.approx([10, 20, 40])),
+        (LINEAR.shows, (-1, 0, INF), [True, True, False]),
+        (LOG.shows, (-1, 0, 1e-9, INF), [False, False, True, False]),
+        (Axis.told, (LINEAR, LOG), ["linear 2 4 100.0 0.0", "log 1 100 10.0 30.0"]),
+        (
+            lambda log: Axis([4], log, 0, 1).told(),
+            (1, 0),
+            ["log 2 8 0.0 1.0", "linear 3 5 0.0 1.0"],
+        ),
+        (tick, (1e-4, 1e-3, 0.02, 1e4, 1e5), ["10⁻⁴", "0.001", "0.02", "10000", "10⁵"]),
+        (tick, (2e5, -1e5, 0.0), ["200000", "−100000", "0"]),
+        (power_of_ten, (1e-12, 10.0), ["10⁻¹²", "10¹"]),
+    ],
+)
+def test_an_axis_by_hand(ask, values, wanted):
+    assert [ask(value) for value in values] == wanted
 
 
 if __name__ == "__main__":

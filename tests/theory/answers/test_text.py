@@ -1,17 +1,12 @@
 """Blocks as text for a terminal: by hand at the widths where a line breaks, and as laws."""
 
 import random
-import re
 import sys
-from collections import Counter
 
 import pytest
-import sympy
 
 from farfield.theory.answers.blocks import (
-    Facts,
     Formula,
-    Note,
     Steps,
     columns,
     facts,
@@ -21,7 +16,7 @@ from farfield.theory.answers.blocks import (
     table,
     written,
 )
-from farfield.theory.answers.notation import StyledWord, as_text, expression_mathml, words
+from farfield.theory.answers.notation import StyledWord, as_text, words
 from farfield.theory.functions.nodes import n
 
 NARROW = table(
@@ -138,41 +133,47 @@ class Step:
         return words("a step of some words")
 
 
-def test_the_other_blocks_by_hand():
-    steps = Steps(as_text("Proof"), (Step(), Step()), as_text("it converges"))
-    blocks = [
-        sentence("The sum is `pi`, a number.", "theorem"),
-        Formula(words("`p(n)`"), -n / 4),
-        facts(total_mass="two words", left_out=None, of=3),
-        steps,
-        note("Some words of a note"),
-    ]
-    assert written(blocks, width=18, details=True).splitlines() == [
-        "The sum is π, a", "number.  [theorem]", "  p(n) = −n/4",
-        "  total mass: two", "    words", "  of: 3",
-        "Proof:", "  1. a step of", "     some words", "  2. a step of", "     some words",
-        "  Hence: it", "     converges.",
-        "  Some words of a", "  note",
-    ]  # fmt: skip
-    assert "Proof" not in written(blocks) and isinstance(blocks[2], Facts)
-    assert isinstance(blocks[4], Note)
-    whole = written([sentence("a\tb"), note("x" * 30 + " y")], width=20)
-    assert whole.splitlines() == ["a\tb", "x" * 30, "  y"]
-    plain = written([sentence("`n -> oo`: 1 … 2 × 3 ± ε — ’ ∞ ζ")], unicode=False)
-    assert plain == "n -> oo: 1 ... 2 x 3 +/- eps - ' oo ?"
-    assert written([Formula(words("`p`"), sum(n**k for k in range(40)))], width=60).count("…") == 1
-    longest = written([Formula(words("`p`"), sum(n**k for k in range(40)))], width=60)
-    assert len(longest) == len("  p = ") + 48 and written([]) == ""
+LONG = [Formula(words("`p`"), sum(n**k for k in range(40)))]
+BLOCKS = [
+    sentence("The sum is `pi`, a number.", "theorem"),
+    Formula(words("`p(n)`"), -n / 4),
+    facts(total_mass="two words", left_out=None, of=3),
+    Steps(as_text("Proof"), (Step(), Step()), as_text("it converges")),
+    note("Some words of a note"),
+]
+NARROWED = [
+    "The sum is π, a", "number.  [theorem]", "  p(n) = −n/4",
+    "  total mass: two", "    words", "  of: 3",
+    "Proof:", "  1. a step of", "     some words", "  2. a step of", "     some words",
+    "  Hence: it", "     converges.",
+    "  Some words of a", "  note",
+]  # fmt: skip
+WHOLE = [
+    "The sum is π, a number.  [theorem]",
+    "  p(n) = −n/4",
+    "  total mass: two words",
+    "  of: 3",
+]
+SIGNS = "`n -> oo`: 1 … 2 × 3 ± ε — ’ ∞ ζ"
 
 
-def test_brackets_are_as_tall_as_what_they_enclose():
-    tall, flat = "<mo>{}</mo>", '<mo stretchy="false">{}</mo>'
-    fraction = sympy.Rational(1, 2) + sympy.log(n) / n
-    for e, brackets in ((sympy.log(n + 1), [flat]), (sympy.log(fraction), [tall, flat])):
-        found = re.findall(r"<mo[^>]*>&#x0002[89];</mo>", expression_mathml(e))
-        assert Counter(found) == Counter(
-            b.format(c) for b in brackets for c in ("&#x00028;", "&#x00029;")
-        )
+@pytest.mark.parametrize(
+    ("blocks", "options", "lines"),
+    [
+        (BLOCKS, {"width": 18, "details": True}, NARROWED),
+        (BLOCKS, {}, [*WHOLE, "  Some words of a note"]),
+        ([sentence("a\tb"), note("x" * 30 + " y")], {"width": 20}, ["a\tb", "x" * 30, "  y"]),
+        ([sentence(SIGNS)], {"unicode": False}, ["n -> oo: 1 ... 2 x 3 +/- eps - ' oo ?"]),
+        ([], {}, []),
+    ],
+)
+def test_the_other_blocks_by_hand(blocks, options, lines):
+    assert written(blocks, **options).splitlines() == lines
+
+
+def test_a_long_formula_is_cut_in_its_middle():
+    shown = written(LONG, width=60)
+    assert (shown.count("…"), len(shown)) == (1, len("  p = ") + 48)
 
 
 def test_the_verdict_alone_is_coloured_once():

@@ -6,6 +6,7 @@ exp (y ln x)` and `/ 0 = 0`, is held against the float64 table of the formula.
 
 import math
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ import sympy
 
 from farfield import check_convergence, encoding
 from farfield.theory.certificates import NoCertificate
-from farfield.theory.certificates.prover_forms import form
+from farfield.theory.certificates.prover_forms import coq_name, form, without_roots
 from farfield.theory.certificates.totality import has_values, total
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import Lookup, Root, n
 
 LENGTH = 40
 
@@ -277,27 +278,149 @@ def test_every_printed_function_is_held_against_the_prover():
         assert token in printed, token
 
 
-def test_a_total_formula_is_left_alone_and_totals_are_total():
-    for formula in ("-log(n+1)", "-n^2", "where(n<3,0,n)", "-sqrt(n)"):
-        bias = encoding(formula).formula
-        assert total(bias) == (bias, sympy.true)
-    assert total(encoding("where(n<3,0,-oo)").formula) == (0, n < 3)
-    for formula in ("-log(n)", "-1/n", "-log(log(n))"):
-        bias = encoding(formula).formula
-        with pytest.raises(NoCertificate):
-            has_values(bias)
-        value, where = total(bias)
-        assert value == bias and where != sympy.true
+@pytest.mark.parametrize(
+    ("formula", "value", "where"),  # None: as it is, everywhere
+    [
+        ("-log(n+1)", None, None),
+        ("-n^2", None, None),
+        ("where(n<3,0,n)", None, None),
+        ("-sqrt(n)", None, None),
+        ("where(n<3,0,-oo)", "0", n < 3),
+        ("-log(n)", None, n > 0),
+        ("-1/n", None, sympy.Ne(n, 0)),
+        ("-log(log(n))", None, (n > 0) & (sympy.log(n) > 0)),
+    ],
+)
+def test_a_total_formula_is_left_alone_and_totals_are_total(formula, value, where):
+    bias = encoding(formula).formula
+    assert total(bias) == (
+        sympy.S(value) if value else bias,
+        sympy.true if where is None else where,
+    )
+    with nullcontext() if where is None else pytest.raises(NoCertificate):
+        has_values(bias)
 
 
-def test_a_sum_has_a_counter_that_no_parameter_has():
-    i, k = sympy.symbols("i k")
-    k = sympy.Symbol("k", integer=True, positive=True)
-    written = sympy.Sum(sympy.log(n + k) * i, (k, 1, 3))
-    shown = form(written).show()
-    assert shown == "sum_n_m (fun i' => i * ln (INR i' + INR n)) 1 3"
-    for place in range(LENGTH):
-        wanted = 2 * sum(math.log(place + c) for c in (1, 2, 3))
-        assert Prover(shown, {"n": place, "i": 2}).term() == pytest.approx(wanted)
-    with pytest.raises(NoCertificate, match="a sum within a sum"):
-        form(sympy.Sum(1 + sympy.Sum(sympy.log(n + k * i), (i, 1, 2)), (k, 1, 3)))
+K = sympy.Symbol("k", integer=True, positive=True)
+A, X = sympy.Symbol("a", positive=True), sympy.Symbol("x", real=True)
+HALF, E, PI = sympy.Rational(1, 2), sympy.E, sympy.pi
+
+
+def pieces(*given):
+    return sympy.Piecewise(*given, evaluate=False)
+
+
+def table(index):
+    return Lookup(index, sympy.Tuple(1, 2), -n)
+
+
+FORMS = [  # a part, as the prover has it: a word of its own, an operator, brackets where needed
+    (sympy.S(-3), "-3"),
+    (-HALF, "-1 / 2"),
+    (K, "INR k"),
+    (E + PI, "exp 1 + PI"),
+    (n - 1, "INR n - 1"),
+    (-n - 1, "- INR n - 1"),
+    (n - A + 1, "- a + INR n + 1"),
+    (-2 * n, "-2 * INR n"),
+    (n / 2, "1 / 2 * INR n"),
+    (-n * (n + 1), "- (INR n * (INR n + 1))"),
+    (-A * n, "- a * INR n"),
+    (-(A + 1) * n, "(- a - 1) * INR n"),
+    (A * (n + 1), "a * (INR n + 1)"),
+    (A * (X - 1) / 2, "1 / 2 * a * (x - 1)"),
+    (-A * X, "- (x * a)"),
+    (A / X, "a / x"),
+    (1 / A, "/ a"),
+    (n / (n + 1), "INR n / (INR n + 1)"),
+    (1 / (n + 1), "/ (INR n + 1)"),
+    (-1 / (n + 1), "-1 / (INR n + 1)"),
+    (1 / (n * (n + 1)), "/ INR n / (INR n + 1)"),
+    (n / (n + 1) ** 2, "INR n / (INR n + 1) ^ 2"),
+    (n * sympy.log(n + 1) / (A * (n + 2)), "/ a * INR n * ln (INR n + 1) / (INR n + 2)"),
+    (-(n**2), "- INR n ^ 2"),
+    (A**-2, "/ a ^ 2"),
+    (sympy.sqrt(n), "power (INR n) (1 / 2)"),
+    (sympy.sqrt(n + 1), "Rpower (INR n + 1) (1 / 2)"),
+    (sympy.sqrt(A), "Rpower a (1 / 2)"),
+    (n**-A, "/ power (INR n) a"),
+    ((n + 1) ** A, "Rpower (INR n + 1) a"),
+    (A**n, "Rpower a (INR n)"),
+    (Root(2, HALF), "Rpower 2 (1 / 2)"),
+    (sympy.log(n + 1) ** 2, "ln (INR n + 1) ^ 2"),
+    (sympy.exp(-n / A), "exp (-1 / a * INR n)"),
+    (3 * sympy.cos(n), "3 * cos (INR n)"),
+    (sympy.sin(n / 3), "sin (1 / 3 * INR n)"),
+    (sympy.floor(n / 2), "IZR (Int_part (1 / 2 * INR n))"),
+    (sympy.Abs(n - 3), "Rabs (INR n - 3)"),
+    (sympy.Max(n, A), "Rmax a (INR n)"),
+    (sympy.Min(n, 3), "Rmin 3 (INR n)"),
+    (
+        pieces((n, n < 3), (n + 1, n <= 9), (2 * n, True)),
+        "if Rltb (INR n) 3 then INR n else if Rleb (INR n) 9 then INR n + 1 else 2 * INR n",
+    ),
+    (1 + pieces((n, n > 3), (A, True)), "(if Rltb 3 (INR n) then INR n else a) + 1"),
+    (table(n), "nth n [1; 2] (- INR n)"),
+    (
+        sympy.Sum(sympy.log(n + K) * X, (K, 1, 3)),  # a counter that no parameter is called
+        "sum_n_m (fun i' => x * ln (INR i' + INR n)) 1 3",
+    ),
+    (pieces((0, sympy.Ne(n, 3)), (1, True)), "if negb (Reqb (INR n) 3) then 0 else 1"),
+    (
+        pieces((0, (n > 1) & (n < 3)), (1, True)),
+        "if andb (Rltb 1 (INR n)) (Rltb (INR n) 3) then 0 else 1",
+    ),
+    (
+        pieces((0, (n < 1) | (n >= 7)), (1, True)),
+        "if orb (Rleb 7 (INR n)) (Rltb (INR n) 1) then 0 else 1",
+    ),
+    (
+        pieces((0, sympy.Not((n > 1) & (n < 3), evaluate=False)), (1, True)),
+        "if negb (andb (Rltb 1 (INR n)) (Rltb (INR n) 3)) then 0 else 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("e", "shown"), FORMS, ids=lambda x: str(x)[:40])
+def test_a_part_is_printed_with_its_value(e, shown):
+    assert form(e).show() == shown
+    for place in (0, 1, 2, 3, 7, 12):
+        values = {"n": place, "a": 1.5, "x": -0.75, "k": 2}
+        at = {n: place, A: sympy.Rational(3, 2), X: sympy.Rational(-3, 4), K: 2}
+        wanted = (
+            without_roots(e).subs(at).doit() if e != table(n) else [1, 2, *[-place] * 11][place]
+        )
+        if math.isfinite(wanted := complex(wanted).real):
+            assert Prover(shown, values).term() == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("e", "why"),
+    [
+        (sympy.Max(n, A, 3), "only two are compared"),
+        (sympy.Max(sympy.Min(n, 3), A), "cases within cases: Min"),
+        (sympy.Abs(sympy.Abs(n - 3) - 2), "cases within cases: Abs"),
+        (pieces((n, n < 3), (0, n > 4)), "whose last condition is not True"),
+        (pieces((n, sympy.Max(n, A) < 3), (0, True)), "cases within cases: Max"),
+        (pieces((n, sympy.ITE(n < 3, n > 1, n > 2)), (0, True)), "the condition ITE"),
+        (table(n + 1), r"a table at n \+ 1 instead of n"),
+        (sympy.Sum(sympy.log(n + K), (K, 1, n)), "only sums between natural numbers"),
+        (sympy.Sum(sympy.log(n + K), (K, -1, 3)), "only sums between natural numbers"),
+        (sympy.Sum(sympy.log(n + K * X), (K, 1, 3), (X, 1, 3)), "only sums between natural"),
+        (
+            sympy.Sum(1 + sympy.Sum(sympy.log(n + K * X), (X, 1, 2)), (K, 1, 3)),
+            "a sum within a sum",
+        ),
+        (sympy.tan(n), "tan.n. has none of the functions covered"),
+    ],
+    ids=str,
+)
+def test_a_part_without_a_form_is_named(e, why):
+    with pytest.raises(NoCertificate, match=f"no certificate for this form: .*{why}"):
+        form(e)
+
+
+def test_names_of_parameters_are_none_of_the_provers():
+    kept, primed = ("a", "ab", "z9", "alpha", "slope", "r12"), ("abc", "n", "p", "le", "A", "sum")
+    assert [*map(coq_name, kept)] == [*kept]
+    assert [*map(coq_name, primed)] == [f"{name}'" for name in primed]

@@ -1,6 +1,8 @@
 """Signs of constants: hidden zeros are proved, near misses are told apart, nothing is guessed."""
 
 import random
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import mpmath
 import pytest
@@ -151,16 +153,27 @@ def test_a_rational_in_disguise_becomes_one(context):
     assert proved_rational(sympy.pi, context) is sympy.pi
 
 
-def test_signs_with_parameters():
-    a, b = parameter("a"), parameter("b", "real")
-    assert [sign(c).value for c in (a + 1, -a, b**2 + 1)] == [1, -1, 1]
-    with pytest.raises(SignNeeded) as fork:
-        sign(2 - 2 * a)
-    key = fork.value.args[0]
-    assert key == a - 1
-    asked = (2 - 2 * a, (1 - a) ** 2, 1 / (a - 1))
-    assert [sign(c, {key: 1}).value for c in asked] == [-1, 1, 1]
-    assert sign(5 * a - 5, {key: 0}).value == 0
+REAL = parameter("a", "real")
+POSITIVE, FREE, B = parameter("a"), parameter("b", "real"), parameter("b", "positive")
+
+
+@pytest.mark.parametrize(
+    ("c", "assumed", "value"),
+    [
+        (POSITIVE + 1, None, 1),
+        (-POSITIVE, None, -1),
+        (FREE**2 + 1, None, 1),
+        (2 - 2 * POSITIVE, 1, -1),
+        ((1 - POSITIVE) ** 2, 1, 1),
+        (1 / (POSITIVE - 1), 1, 1),
+        (5 * POSITIVE - 5, 0, 0),
+    ],
+)
+def test_signs_with_parameters(c, assumed, value):
+    assert sign(c, {} if assumed is None else {POSITIVE - 1: assumed}).value == value
+    with pytest.raises(SignNeeded) if assumed is not None else nullcontext() as fork:
+        sign(c)
+    assert fork is None or fork.value.args == (POSITIVE - 1,)
 
 
 def test_a_quadratic_is_split_at_its_roots():
@@ -218,6 +231,26 @@ def test_the_separation_bound_by_hand(e, u, low, radicals):
 
 
 IN_EXP = "expansion in exponentials"
+
+
+@pytest.mark.parametrize(
+    ("c", "bits"),
+    [
+        (ROOT2 - 1, 1 * 2 + 0 + 2),
+        (sympy.cos(sympy.pi / 7) + ROOT2 + THIRD, (2 * 12 - 1) * 6 + 3 + 2),
+    ],
+)
+def test_a_ball_is_as_small_as_the_separation_bound(monkeypatch, c, bits):
+    asked = []
+    balls = SimpleNamespace(enclose=lambda c, bits: asked.append(bits))
+    monkeypatch.setattr(zeros, "PLAIN", balls)
+    for most in (bits - 1, bits):
+        monkeypatch.setattr(zeros, "MAX_SEPARATION", most)
+        assert not zeros._algebraic_zero(c)
+    assert asked == [bits + 64] and zeros._of_sum((5, 1), (2, 3)) == zeros._of_sum((2, 3), (5, 1))
+    assert zeros._of_sum((5, 1), (2, 3)) == (9, 4) and zeros._of_root(7, 4, 3) == (5, 4)
+
+
 LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
 
 
@@ -244,6 +277,9 @@ LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
         (lambda: exact.times(fmpq(0), X), fmpq(0)),
         (lambda: exact.times(X, fmpq(0)), fmpq(0)),
         (lambda: exact.times(fmpq(1), X), X),
+        (lambda: exact.times(fmpq(2), X), 2 * X),
+        (lambda: exact.times(X, fmpq(2)), 2 * X),
+        (lambda: exact.times(fmpq(2), fmpq(1, 3)), fmpq(2, 3)),
         (lambda: exact.times(X, fmpq(1)), X),
         (lambda: exact.times(X, fmpq(2, 3)), X * 2 / 3),
         (lambda: exact.times(fmpq(2, 3), X), X * 2 / 3),
@@ -267,10 +303,10 @@ LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
         (lambda: exact.plus(ROOT2, sympy.Add(*LOGARITHMS[:298])).args[0].is_Pow, None),
         (lambda: exact.plus(fmpq(1), sympy.Add(*LOGARITHMS[:300])), "a coefficient grew too large"),
         (lambda: exact.linear(2 * X + 1, X), (2, 1)),
-        (lambda: exact.linear(Y + 1, X), None),
-        (lambda: exact.linear(X**2, X), None),
+        (lambda: [exact.linear(e, X) for e in (Y + 1, X**2, X * Y)], [None, None, (Y, 0)]),
         (lambda: Context(work=59_999).spend(1), None),
         (lambda: Context(work=59_999).spend(2), "the work budget was spent"),
+        (lambda: sign_factors(sympy.Add(*LOGARITHMS[:152]) * X), "is too large"),
     ],
 )
 def test_exact_coefficients_by_hand(ask, wanted):
@@ -295,6 +331,7 @@ def test_exact_coefficients_by_hand(ask, wanted):
         (sympy.sin(1) ** 2 + sympy.cos(1) ** 2 - 1, IN_EXP),
         ((1 + ROOT2) ** 2 - 3 - 2 * ROOT2, "separation bound"),
         (sympy.harmonic(101) - sympy.harmonic(101), "separation bound"),
+        (sympy.log(206) - sympy.log(2) - sympy.log(103), "expansion"),
         (sympy.log(2) - sympy.log(3), None),
         (ROOT2 - sympy.Rational(14142, 10000), None),
     ],
@@ -319,25 +356,24 @@ def test_a_sign_has_one_key(c, key, flip):
     assert sign_key(c) == (key, flip)
 
 
-def test_factors_have_the_sign_of_the_whole():
-    a, b = parameter("a", "real"), parameter("b", "positive")
-    at = {a: sympy.Rational(-7, 3), b: sympy.Rational(3, 5)}
-    for c, count in (
-        (a**2 + a + 1, 1),  # of its leading coefficient
-        (-(a**2) - a - 1, 1),
-        (a**2 - 3 * a + 2, 3),
-        (-2 * (a - b) ** 3, 2),
-        ((a - b) ** 2 * (a + 1), 3),
-        (b * (a - 1), 1),
-        ((a - 1) / (a + 2), 2),
-        ((a - b) / (b + 1), 1),
-        (sympy.sqrt(a + 4) * (a - 3), 2),
-        (a**2 - b, 1),
-        (2 * a**2 - 3, 3),
-    ):
-        found = sign_factors(c)
-        value = sympy.prod(f.xreplace(at) for f in found)
-        assert sympy.sign(value) == sympy.sign(c.xreplace(at)), c
-        assert len([f for f in found if f != 1]) <= count + 1, (c, found)
-    with pytest.raises(Undecided, match="is too large"):
-        sign_factors(sympy.Add(*LOGARITHMS[:152]) * a)
+@pytest.mark.parametrize(
+    ("c", "count"),
+    [
+        (REAL**2 + REAL + 1, 1),  # of its leading coefficient
+        (-(REAL**2) - REAL - 1, 1),
+        (REAL**2 - 3 * REAL + 2, 3),
+        (-2 * (REAL - B) ** 3, 2),
+        ((REAL - B) ** 2 * (REAL + 1), 3),
+        (B * (REAL - 1), 1),
+        ((REAL - 1) / (REAL + 2), 2),
+        ((REAL - B) / (B + 1), 1),
+        (sympy.sqrt(REAL + 4) * (REAL - 3), 2),
+        (REAL**2 - B, 1),
+        (2 * REAL**2 - 3, 3),
+    ],
+)
+def test_factors_have_the_sign_of_the_whole(c, count):
+    at = {REAL: sympy.Rational(-7, 3), B: sympy.Rational(3, 5)}
+    found = sign_factors(c)
+    assert sympy.sign(sympy.prod(found).xreplace(at)) == sympy.sign(c.xreplace(at))
+    assert len([f for f in found if f != 1]) <= count + 1

@@ -183,7 +183,6 @@ def test_tails_enclose_what_balls_say_further_out(name):
     assert seen or record.lacks.get("tail") or record.reduced, name
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", READ)
 def test_expansions_approach_what_balls_say(name):
     """|f(g(n)) - its expansion| <= C times the remainder, C not growing."""

@@ -123,14 +123,13 @@ def test_what_cannot_run_is_refused_before_anything_is_made(refusal, asked, tmp_
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "measured-*.json", "run.json"])
-def test_a_damaged_file_is_refused_by_name_and_stays(name, asked, tmp_path):
+def test_a_damaged_file_is_refused_by_name_and_stays(refusal, name, asked, tmp_path):
     rows = run(asked, tmp_path)
     (path,) = tmp_path.glob(f"*/{name}")
     whole = path.read_bytes()
     for damaged in (whole[:-7], b""):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match=path.name):
-            load(path.parent) if name == "run.json" else run(asked, tmp_path)
+        refusal(path.name, *((load, path.parent) if name == "run.json" else (run, asked, tmp_path)))
         assert path.read_bytes() == damaged
     path.write_bytes(whole)
     assert run(asked, tmp_path) == rows
@@ -273,14 +272,13 @@ def test_listing_tells_how_far_an_unfinished_run_is(refusal, interrupted, asked,
     refusal("is no folder", next, listed(tmp_path / "file"))
 
 
-def test_what_is_no_run_is_not_listed_or_refused_in_a_line(tmp_path):
+def test_what_is_no_run_is_not_listed_or_refused_in_a_line(refusal, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     (tmp_path / "a" / "failure.txt").write_text("none of ours\n")
     (tmp_path / "b" / "run.json").write_text("[1]")
     (one,) = listed(tmp_path)
-    with pytest.raises(InputError, match=r"b/run.json' is no run: it holds no table; accepted"):
-        one.run  # noqa: B018
+    refusal(r"b/run.json' is no run: it holds no table; accepted", getattr, one, "run")
 
 
 def test_listing_reads_no_settings_of_finished_runs(asked, tmp_path, monkeypatch):

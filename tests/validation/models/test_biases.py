@@ -14,13 +14,13 @@ from farfield.theory.functions.nodes import n
 from farfield.validation.harness.settings import ScaleSettings
 from farfield.validation.models.biases import with_bias
 from farfield.validation.models.finished_run import _temper
-from farfield.validation.models.outline import LayerOutline, ModelOutline
+from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
 
 Some = SimpleNamespace
 
 
 def model(heads, layers=1, **more):
-    layer = LayerOutline(heads=heads, key_heads=1, head_size=16, positions="absolute")
+    layer = LayerOutline(heads=heads, key_heads=1, head_size=16, rotation=Rotary(16, 1e4))
     return ModelOutline(Path("/nowhere/small"), "toy", (layer,) * layers, notes=("one",), **more)
 
 
@@ -51,6 +51,12 @@ def test_the_slopes_of_a_family(text, heads, slopes, note):
     for layer in found.layers:
         assert [*layer.encoding.biases] == [-slope * n for slope in slopes]
         assert (layer.positions, layer.rotation) == ("bias", None)
+    own = {
+        "bloom": "Press",
+        "falcon": "Falcon: ALiBi divided by sqrt",
+        "mpt": "MPT: ALiBi, exponents",
+    }
+    assert found.layers[0].encoding.source.startswith(own[text.model_type])
     assert re.fullmatch(f"one(;.*{note}.*)?", ";".join(found.notes))
     assert len(found.notes) == 1 + bool(note)
 

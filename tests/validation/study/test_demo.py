@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from farfield.cli import main
 from farfield.validation import optional
 from farfield.validation.forecast import NEAR
 from farfield.validation.study import demo
@@ -130,14 +129,12 @@ def test_what_is_trained_is_not_trained_again(steps):
     assert [e.lines for e in again.entries] == [e.lines for e in studies[-1].entries]
 
 
-def test_without_torch_the_theory_is_shown_and_how_to_get_the_rest(tmp_path, monkeypatch, capsys):
+def test_without_torch_the_theory_is_shown_and_how_to_get_the_rest(tmp_path, monkeypatch, run):
     present = optional.find_spec
     monkeypatch.setattr(
         optional, "find_spec", lambda name: None if name == "torch" else present(name)
     )
-    with pytest.raises(SystemExit) as stop:
-        main(["demo", "-n/4", "--out", str(tmp_path)])
-    said = capsys.readouterr()
-    assert stop.value.code == 2 and (tmp_path / "index.html").exists()
-    assert "n/4: the series converges" in said.out and "nope: the series div" in said.out
-    assert "pip install torch (farfield[train])" in said.err and len(said.err.splitlines()) == 1
+    code, out, err = run("demo", "-n/4", "--out", tmp_path)
+    assert code == 2 and (tmp_path / "index.html").exists()
+    assert "n/4: the series converges" in out and "nope: the series div" in out
+    assert "pip install torch (farfield[train])" in err and len(err.splitlines()) == 1
