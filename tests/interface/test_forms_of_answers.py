@@ -329,7 +329,6 @@ class Started(BaseException):
     ],
 )
 def test_the_explorer_starts_with_what_was_asked(words, begin, end, monkeypatch, capsys):
-    pytest.importorskip("marimo")
 
     def execv(program, line):
         raise Started(line)

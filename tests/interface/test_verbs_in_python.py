@@ -302,7 +302,6 @@ class Slope(nn.Module):
 
 
 def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
     import farfield.validation.harness.runs as runs
 
     (tmp_path / "own.py").write_text(SLOPE)
@@ -332,7 +331,6 @@ def test_a_class_of_a_file_is_no_function_of_it(tmp_path, monkeypatch):
 
 
 def test_a_class_is_trained_beside_whatever_a_formula_may_be(refusal, tmp_path, monkeypatch):
-    pytest.importorskip("torch")
     import farfield.validation.study.one_run as one_run
 
     def train(asked, **options):

@@ -8,7 +8,7 @@ import pytest
 import sympy
 from flint import fmpq
 
-from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
+from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded, Undecided
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
@@ -369,8 +369,6 @@ def test_what_has_no_expansion_is_not_guessed(text):
 
 
 def test_powers_with_parameters_ask_for_their_sign():
-    from farfield.theory.algebra.exceptions import SignNeeded
-
     a, b = parameter("a"), parameter("b")
     with pytest.raises(SignNeeded) as fork:
         transseries(n**a - n**b, Context()).leading()
