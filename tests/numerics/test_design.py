@@ -14,6 +14,7 @@ from farfield.numerics.design.order import tail_order
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.solve import _by_head
 from farfield.numerics.design.targets import COUNTS, TARGETS, quantity, read_targets
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.notation import expression_latex, expression_line
 from farfield.theory.functions.nodes import n
 
@@ -368,8 +369,6 @@ def test_an_integer_that_is_not_reached_has_neighbours():
 
 def undecided_beyond(monkeypatch, limit):
     """Parameters above a limit are not decided."""
-    from farfield.theory.algebra.exceptions import Unreachable
-
     holds = ParameterLine.holds
 
     def asked(line, event, value):
@@ -378,6 +377,21 @@ def undecided_beyond(monkeypatch, limit):
         return holds(line, event, value)
 
     monkeypatch.setattr(ParameterLine, "holds", asked)
+
+
+def test_a_tie_at_a_decimal_is_passed_by_a_third_of_a_unit(monkeypatch):
+    holds, ties = ParameterLine.holds, []
+
+    def asked(line, bound, value):
+        ties.extend([value] * (not ties))
+        if value in ties:
+            raise Unreachable("a tie")
+        return holds(line, bound, value)
+
+    monkeypatch.setattr(ParameterLine, "holds", asked)
+    found = design("-a*n", trf=512, eps="1/100")
+    assert ties[0] + Rational(1, 3 * 10**13) in (*found.low, *found.high)
+    assert found.achieved == 512 and found.value == Rational(1, 111)
 
 
 def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from farfield.numerics.masks import CAUSAL, Mask
-from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import SHARES
 from farfield.validation.harness.data import Text
 from farfield.validation.models import configuration, observed, opened
@@ -32,11 +31,7 @@ from farfield.validation.models.configuration import (
 from farfield.validation.models.empirical import empirical_receptive_field
 from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
 from farfield.validation.models.perplexities import (
-    _passes,
-    hf_stride,
     hidden,
-    llama_cpp,
-    lm_eval,
     model_perplexity,
 )
 from farfield.validation.models.smallest_window import smallest_window
@@ -402,40 +397,6 @@ def test_windows_that_hide_what_a_view_shows_are_named():
     assert told(Mask(10), 9) == ["1 layer" + said.format("9")]
     assert told(Mask(4, sinks=2), 9) == ["1 layer" + said.format("9")]
     assert told(Mask(9), 9) == told(Mask(20), None) == told(CAUSAL, 9) == []
-
-
-def scored(protocol, tokens, length, bos):
-    """The row, the scored places in the row and their weights, of each window."""
-    found = protocol(np.arange(tokens) + 100, length, bos)
-    return [(row.tolist(), at.tolist(), weight.tolist()) for row, at, weight in found]
-
-
-def test_protocols_score_what_they_say():
-    def row(start, end, first=None):
-        return [*([] if first is None else [first]), *range(100 + start, 100 + end)]
-
-    assert scored(hf_stride, 9, 4, None) == [
-        (row(0, 4), [1, 2, 3], [1, 1, 1]),
-        (row(2, 6), [2, 3], [0.5, 0.5]),
-        (row(4, 8), [2, 3], [0.5, 0.5]),
-        (row(6, 9), [2], [0]),  # as often as there are new tokens, less one
-    ]
-    assert scored(hf_stride, 3, 1, None) == []
-    assert scored(llama_cpp, 11, 5, 7) == [
-        ([7, *row(1, 5)], [3, 4], [1, 1]),
-        ([7, *row(6, 10)], [3, 4], [1, 1]),
-    ]
-    assert scored(lm_eval, 8, 3, 7) == [
-        (row(0, 3, 7), [1, 2, 3], [1, 1, 1]),
-        (row(2, 6), [1, 2, 3], [1, 1, 1]),
-        (row(4, 8), [2, 3], [1, 1]),
-    ]
-    with pytest.raises(InputError, match="accepted: bos 'auto'"):
-        scored(lm_eval, 8, 3, None)
-    passes = [
-        _passes(p, 6, 128, 32) for p in ("last-token", "non-overlapping", "hf-stride", "lm-eval")
-    ]
-    assert passes == [6, 24, 48, 24]
 
 
 def test_a_text_of_bytes_or_tokens_fits_its_model(refusal, tmp_path):
