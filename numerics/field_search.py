@@ -104,8 +104,7 @@ class TailComparison:
     def _geometric_tie(self, j: int, eps: sympy.Rational) -> bool | None:
         """T_j/B = e^{alpha j} exactly, for a geometric series from 0."""
         kernel = self.series.kernel
-        whole = len(self.series.stretches) == 1 and j.bit_length() <= 64
-        if not whole or not isinstance(kernel, Geometric):
+        if len(self.series.stretches) > 1 or not isinstance(kernel, Geometric):
             return None
         try:
             return decided_sign(kernel.alpha * j - sympy.log(eps)) < 0

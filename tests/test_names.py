@@ -1,7 +1,9 @@
 """One idea, one name: no class is called as another is, and scripts ask for names that exist."""
 
 import ast
+import pkgutil
 import re
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -43,44 +45,27 @@ def test_a_module_is_found_by_its_name():
     assert twice == dict.fromkeys(papers, ("validation", "figures"))
 
 
-def place(module):
-    """The file of a module of the package, or of its folder; None where there is none."""
-    if module == "farfield":
-        return ROOT / "interface/__init__.pyi"
-    path = Path(*module.split(".")[1:])
-    for room in (ROOT, ROOT / "interface"):
-        for file in (room / path.with_suffix(".py"), room / path / "__init__.py"):
-            if file.is_file():
-                return file
-    return None
-
-
-def names(module):
-    """What can be imported from a module: what its text defines or imports, and modules in it."""
-    tree = ast.parse(place(module).read_text("utf-8"))
-    found = {"__doc__", *(x.name for x in tree.body if hasattr(x, "name"))}
-    found |= {x.id for x in ast.walk(tree) if isinstance(x, ast.Name)}
-    imported = (x for x in ast.walk(tree) if isinstance(x, ast.Import | ast.ImportFrom))
-    return found | {(x.asname or x.name).split(".")[0] for y in imported for x in y.names}
+def known(name):
+    """Whether a dotted name is a module of the package or stands in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def missing(text):
     """Names of the package that a script imports, or reads of its modules, and that are not."""
-    modules, lost = {}, []
-    for x in ast.walk(ast.parse(text)):
-        if isinstance(x, ast.ImportFrom) and (x.module or "").split(".")[0] == "farfield":
-            for name in x.names:
-                whole = f"{x.module}.{name.name}"
-                if place(whole):
-                    modules[name.asname or name.name] = whole
-                elif not place(x.module) or name.name not in names(x.module):
-                    lost.append(whole)
-    for x in ast.walk(ast.parse(text)):
-        if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name):
-            module = modules.get(x.value.id)
-            if module and x.attr not in names(module) and not place(f"{module}.{x.attr}"):
-                lost.append(f"{module}.{x.attr}")
-    return lost
+    nodes = [*ast.walk(ast.parse(text))]
+    imports = [
+        x for x in nodes if isinstance(x, ast.ImportFrom) and f"{x.module}.".startswith("farfield.")
+    ]
+    found = [(n.asname or n.name, f"{x.module}.{n.name}") for x in imports for n in x.names]
+    lost = [whole for _, whole in found if not known(whole)]  # and modules are imported
+    modules = {name: whole for name, whole in found if whole in sys.modules}
+    read = [x for x in nodes if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name)]
+    asked = [f"{modules[x.value.id]}.{x.attr}" for x in read if x.value.id in modules]
+    return lost + [name for name in asked if not known(name)]
 
 
 def test_scripts_ask_the_package_for_names_that_exist():

@@ -102,10 +102,10 @@ def level_cases() -> list[Level]:
     )
     home, far = (lines.filter(length=n).select("run", "nats") for n in (64, 1024))
     both = home.join(far, on="run", suffix="_far")
-    models = lines.unique("run").select("run", "label", "steps")
+    models = lines.unique("run", maintain_order=True).select("run", "label", "steps")
     means = (
         models.join(both, on="run")
-        .group_by("label", "steps")
+        .group_by("label", "steps", maintain_order=True)
         .agg(col("run").len().alias("seeds"), col("nats").mean(), col("nats_far").mean())
     )
     return sorted(Level(*row) for row in means.iter_rows())

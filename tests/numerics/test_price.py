@@ -1,6 +1,5 @@
 """Prices and reaches: brute force on rows and series, ties, rows of a billion keys, bad input."""
 
-import json
 import math
 import random
 
@@ -169,21 +168,3 @@ def test_rows_of_a_billion_keys():
     assert reach("-log(1+n)", 7, length=10**9).tokens == int((1 + mpmath.exp(7)) / harmonic)
     smooth = price_of_distance("-log(log(n+3))", 10**6, length=10**9)
     assert smooth.label == "certified" and smooth.enclosure[1] - smooth.enclosure[0] < 1e-13
-
-
-def test_series_that_diverge_and_keys_without_weight():
-    for found in (price_of_distance("-log(1+n)", 3), price_of_distance(MASKED.format(3, 1), 2)):
-        assert found.value == math.inf and found.status == "infinite" and found.label == "theorem"
-        assert json.loads(found.to_json())["value"] is None
-    alone = price_of_distance("-n", 0, length=1)
-    assert alone.value == -math.inf and alone.reason.code == "only_key"
-    assert reach("0", 100).label == "theorem" and reach("0", 100).farthest is None
-    assert price_of_distance("-log(n+2)*(2+sin(n**2))-log(log(n+2))", 1).status == "unknown"
-
-
-def test_heads_are_asked_each():
-    found = reach("alibi", 7, length=512)
-    assert len(found.heads) == 8 and found.tokens == max(h.tokens for h in found.heads)
-    assert found.farthest == max(h.farthest for h in found.heads)
-    cheap = price_of_distance("alibi", 100)
-    assert cheap.value == min(h.value for h in cheap.heads)

@@ -339,20 +339,19 @@ def test_answers_about_random_formulas_agree(first):
     assert share <= UNKNOWN
 
 
-@pytest.mark.parametrize("seed", [0, 2, 4, 5, 6, 5188])
-def test_answers_about_formulas_of_formulas_agree(seed):
-    held([seed], 2, ALL)
+def slow(*case):
+    return pytest.param(*case, marks=pytest.mark.slow)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(1_000, 5_000, 100))
-def test_answers_about_many_random_formulas_agree(first):
-    share, _ = held(range(first, first + 100), 1, CLOSED)
-    assert share <= UNKNOWN
+MORE = [  # seeds, depth, leaves, the share of what may be unknown
+    *(([seed], 2, ALL, 1) for seed in (0, 2, 4, 5, 6, 5188)),
+    *(slow(range(k, k + 100), 1, CLOSED, UNKNOWN) for k in range(1_000, 5_000, 100)),
+    # one formula of 50 is a share of 2 % alone
+    *(slow(range(k, k + 50), 2, ALL, 2 * UNKNOWN) for k in range(5_000, 6_000, 50)),
+]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(5_000, 6_000, 50))
-def test_answers_about_many_formulas_of_formulas_agree(first):
-    share, _ = held(range(first, first + 50), 2, ALL)
-    assert share <= 2 * UNKNOWN  # one formula of 50 is a share of 2 % alone
+@pytest.mark.parametrize(("seeds", "depth", "kinds", "most"), MORE)
+def test_answers_about_formulas_of_formulas_agree(seeds, depth, kinds, most):
+    share, _ = held(seeds, depth, kinds)
+    assert share <= most

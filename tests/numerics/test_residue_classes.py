@@ -96,28 +96,6 @@ def test_the_lighter_tail_is_the_smaller_one_in_the_end(a, b, lighter):
         assert found.crossover == pytest.approx(float(heavy[above].min()) if len(above) else 1.0)
 
 
-def test_classes_that_disagree_are_named():
-    said = str(compare_tails("where(n%2==0,-n/2,-n)", "where(n%2==0,-n,-n/2)").reason)
-    assert "smaller for a at j = 1, smaller for b at j = 0" in said
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "lighter"),
-    [
-        ("-2*n", "-3*log(1+n)+where(Mod(n,2)==0,1,0)", "a"),
-        ("where(n%2==0,-2*log(1+n),-inf)", "-2*log(1+n)", "a"),
-        ("-3*log(1+n)", "-2*log(1+n)+where(Mod(n,3)==0,1,-2)", "a"),
-    ],
-)
-def test_power_laws_with_classes(a, b, lighter):
-    assert (compare_tails(a, b).lighter, compare_tails(b, a).lighter) == (lighter, "b")
-
-
-def test_windows_of_one_length_have_equal_fields_for_small_shares_alone():
-    found = compare_tails("where(n<10,-n/8,-inf)", "where(n<10,0,-inf)")
-    assert found.lighter == "neither" and found.reason.code == "bounded_support"
-
-
 def unsummed(*series):
     raise Unreachable("seeded")
 
@@ -142,6 +120,15 @@ ONE_EACH = (
     "smaller for a at j = 1, smaller for b at j = 0"
 )
 STEPS = [  # two biases; the lighter, the claim, the steps after the first, eps*, the reason
+    (
+        "-log(1+n)^2",
+        "-2*log(1+n)",
+        "a",
+        LIGHTER.format("a"),
+        "difference limit=-oo; dominated index=16; crossover index=2",
+        0.2400911226824667,
+        "None",
+    ),
     (
         "-n/256",
         "-2*log(1+n)",

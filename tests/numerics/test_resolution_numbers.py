@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from farfield import attention_resolution, check_convergence, encoding
 from farfield.numerics.float_rows import resolution_curve
+from farfield.numerics.summation.series import _series
 
 SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
 
@@ -135,13 +136,6 @@ def test_a_row_of_a_billion_tokens_is_certified():
     assert r.value != r.limit and abs(r.value - r.limit) < 1e-8
 
 
-def test_heads_are_averaged():
-    r = attention_resolution("alibi", heads=4)
-    assert len(r.heads) == 4
-    assert abs(r.value - np.mean([h.value for h in r.heads])) < 1e-15
-    assert r.enclosure[0] <= r.value <= r.enclosure[1]
-
-
 @pytest.mark.parametrize("half", [1, 2, 5])
 def test_blockwise_causal_attention_row_by_row(half):
     bias = -np.sqrt(np.arange(2 * half))
@@ -186,14 +180,6 @@ def test_the_scale_can_reverse_an_order():
     assert x2.scale == Fraction(1, 32) and x2.limit == 0.0
 
 
-@pytest.mark.parametrize(
-    ("f", "length", "code"), [("xpos", 100, "not_additive"), ("n", None, "no_limit")]
-)
-def test_what_is_out_of_scope_says_so(f, length, code):
-    r = attention_resolution(f, length)
-    assert r.value is None and r.reason.code == code
-
-
 LAWS = {
     "nope": {},
     "window": {"w": 7},
@@ -236,3 +222,20 @@ def test_every_digit_of_a_small_resolution_holds(tens):
     low, high = found.enclosure
     assert low <= found.value <= high < low * (1 + 1e-12)
     assert found.value == pytest.approx(1.75 * 10.0 ** (-tens - 1) * 1, rel=1e-8)
+
+
+@pytest.mark.parametrize("mask", [None, "window 9000", "bca 400"])
+def test_rows_that_balls_do_not_sum_are_summed_in_floats(mask, monkeypatch):
+    def ask():
+        _series.cache_clear()
+        return attention_resolution("-n*sin(n)^2", 12_000, mask=mask)
+
+    exact = ask()
+    monkeypatch.setattr("farfield.numerics.resolution.MAX_BALLS", 64)
+    monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
+    floats = ask()
+    assert (exact.label, floats.label, floats.last) == ("certified", "approximate", exact.last)
+    assert floats.value == pytest.approx(exact.value, rel=1e-9) and floats.rows == exact.rows
+    if mask is None:
+        monkeypatch.setattr("farfield.numerics.resolution.MAX_FLOATS", 64)
+        assert str(ask().reason) == "11999 terms would have to be summed one by one"

@@ -222,6 +222,12 @@ def test_a_near_tie_out_of_reach_is_a_bracket():
     """1/((n+1)(n+2)) but for 10^-4343 of b_0: T_4/B misses 1/5 by less than any digits tried."""
     r = theoretical_receptive_field("-log(1+n)-log(2+n)+log(1+exp(-10^4-n))", "1/5")
     assert r.tokens is None and r.answer == Bracket(4, 5) and r.reason.code == "tie"
+    # T_1/B is 1/2, though the last terms are those of a geometric series with a ratio below it
+    assert theoretical_receptive_field("where(n<1,-log(exp(1)-1),-n)", "1/2").answer == Bracket(
+        1, 2
+    )
+    vast = theoretical_receptive_field("-n*log(2)/10^20", "1/2", exact=True)
+    assert vast.answer == Exact(10**20 + 1)
 
 
 @pytest.mark.parametrize(

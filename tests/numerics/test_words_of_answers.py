@@ -9,6 +9,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Rational, S
 
+import farfield
 from farfield import (
     AttentionCeiling,
     Comparison,
@@ -840,3 +841,848 @@ def test_an_answer_says_what_its_fields_hold(answer, said):
     assert (formula in lines) == within
     kept = [line for line in lines if line != formula]
     assert " | ".join(map(str.strip, kept)) == said
+
+
+SAID = "in the sentence"
+FOX = (
+    "content-dependent: the bias depends on the tokens, not on the distance alone; ALiBi is the "
+    "constant case"
+)
+ANSWERED = [  # a question, its value, its sentence after the name of the bias, the reason
+    (
+        'leak("-2*log(1+n)", 64)',
+        0.009425037605941565,
+        ("as rows grow, 0.943 % of a query's prior mass lies beyond 64 tokens.  [certified]"),
+        None,
+    ),
+    (
+        'leak("-2*log(1+n)", 64, 512)',
+        0.008248623266564769,
+        (
+            "in a row of 512 keys, 0.825 % of a query's prior mass lies beyond 64 "
+            "tokens.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'leak("alibi", 64, 512, heads=4)',
+        0.7441792030596692,
+        (
+            "in a row of 512 keys, 74.4 % of a query's prior mass lies beyond 64 "
+            "tokens, in the worst head.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'leak("-log(1+n)", 8)',
+        1.0,
+        ("as rows grow, all of a query's prior mass comes to lie beyond any 8 tokens.  [theorem]"),
+        ("the exp-series diverges: no finite number of keys holds a share of its mass"),
+    ),
+    (
+        'leak("where(n<100,0,-inf)", 100, 300)',
+        0.0,
+        ("in a row of 300 keys, 0 % of a query's prior mass lies beyond 100 tokens.  [certified]"),
+        None,
+    ),
+    ('leak("fox", 64)', None, "there is no prior mass by distance to speak of: {fox}.", SAID),
+    (
+        'leak("-log(n+20)*(1+1/log(log(n+20)))", 64, budget_s=5)',
+        0.7119515791288641,
+        ("as rows grow, 71.2 % of a query's prior mass lies beyond 64 tokens.  [certified]"),
+        None,
+    ),
+    (
+        'certified_window("-n/2", "1/100", 1, 1, sinks=4)',
+        15,
+        (
+            "the nearest 15 tokens, with the first 4 keys kept besides, are provably "
+            "enough for an error of at most 1/100, and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("-n/2", 2, 1, 1)',
+        1,
+        ("the nearest token alone is provably enough for an error of at most 2.  [certified]"),
+        "every window has an error of at most 2 value_bound",
+    ),
+    (
+        'certified_window("-n/2", "19/10", 0, 1)',
+        1,
+        ("the nearest token alone is provably enough for an error of at most 19/10.  [certified]"),
+        None,
+    ),
+    (
+        'certified_window("-n/2", "3", 1, 2)',
+        3,
+        (
+            "the nearest 3 tokens are provably enough for an error of at most 3, and "
+            "no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("rope", "1/10", 1, 1, row=1000)',
+        993,
+        (
+            "the nearest 993 tokens are provably enough for an error of at most "
+            "1/10, in a row of 1000 keys, and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("rope", "1/10", 1, 1)',
+        math.inf,
+        (
+            "no fixed window is enough: whatever is kept, some input changes the "
+            "output by nearly 2.  [theorem]"
+        ),
+        (
+            "half of the mass lies outside any j keys, whatever the input, in rows "
+            "of 8.389 j keys and more; give row (--row) for the window of one row "
+            "length"
+        ),
+    ),
+    (
+        'certified_window("rope", 2, 1, 1)',
+        1,
+        ("the nearest token alone is provably enough for an error of at most 2.  [certified]"),
+        None,
+    ),
+    (
+        'certified_window("fox", "1/10", 1, 1, gate="4/5")',
+        23,
+        (
+            "the nearest 23 tokens are provably enough for an error of at most 1/10, "
+            "and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("fox", "1/10", 1, 1, gate=1)',
+        math.inf,
+        (
+            "no fixed window is enough: whatever is kept, some input changes the "
+            "output by nearly 2.  [theorem]"
+        ),
+        (
+            "half of the mass lies outside any j keys, whatever the input, in rows "
+            "of 8.389 j keys and more; give row (--row) for the window of one row "
+            "length"
+        ),
+    ),
+    (
+        'certified_window("fox", "1/10", 1, 1, gate=1, row=64)',
+        64,
+        (
+            "the nearest 64 tokens are provably enough for an error of at most 1/10, "
+            "in a row of 64 keys, and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("fox", "1/10", 1, 1)',
+        None,
+        "whether a window is enough is not known.",
+        "give gate (--gate), the bound gamma of the gates",
+    ),
+    (
+        'certified_window("stick_breaking", "1/10", 1, 1)',
+        8,
+        (
+            "the nearest 8 tokens are provably enough for an error of at most 1/10, "
+            "and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("stick_breaking", "1/10", 0, 1)',
+        4,
+        (
+            "the nearest 4 tokens are provably enough for an error of at most 1/10, "
+            "and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("stick_breaking", "1", 1, 1)',
+        1,
+        ("the nearest token alone is provably enough for an error of at most 1.  [certified]"),
+        None,
+    ),
+    (
+        'certified_window("stick_breaking", "1/10", 2, 3)',
+        27,
+        (
+            "the nearest 27 tokens are provably enough for an error of at most 1/10, "
+            "and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("ssmax", "1/10", 1, 1, row=100)',
+        100,
+        (
+            "the nearest 100 tokens are provably enough for an error of at most "
+            "1/10, in a row of 100 keys, and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("ssmax", "1/10", 1, 1, row=100, temper="1/2")',
+        100,
+        (
+            "the nearest 100 tokens are provably enough for an error of at most "
+            "1/10, in a row of 100 keys, and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("fire", "1/10", 1, 1, row=100)',
+        None,
+        "whether a window is enough is not known.",
+        "its function of the distance is learned",
+    ),
+    (
+        'certified_window("fire", "2", 1, 1, row=100)',
+        1,
+        (
+            "the nearest token alone is provably enough for an error of at most 2, "
+            "in a row of 100 keys.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("fire", "1/10", 1, 1)',
+        math.inf,
+        (
+            "no fixed window is enough: whatever is kept, some input changes the "
+            "output by nearly 2.  [theorem]"
+        ),
+        (
+            "no fixed window is ever enough: distances are normalised by the row, so "
+            "nearer and nearer to 0 as rows grow, and outside any window the mass "
+            "tends to 1"
+        ),
+    ),
+    (
+        'certified_window("-log(1+n)", "1/10", 1, 1, row=256, temper="1/8")',
+        237,
+        (
+            "the nearest 237 tokens are provably enough for an error of at most "
+            "1/10, in a row of 256 keys, and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'certified_window("-log(1+n)-log(2+n)+log(2)", "1/3", 0, "2/3")',
+        None,
+        "whether a window is enough is not known.",
+        (
+            "T_3 and eps B differ by at most 1.7e-77 of them, as far as known: 3 if "
+            "T_3 is less, otherwise 4"
+        ),
+    ),
+    (
+        'window_error("-2*log(1+n)", 61, 1, "3/2")',
+        0.20610128726875862,
+        ("a window of 61 tokens changes no output by more than 0.206101.  [certified]"),
+        None,
+    ),
+    (
+        'window_error("-2*log(1+n)", 61, 0, 1, sinks=4, sink_weight=2)',
+        0.008921864747411181,
+        (
+            "a window of 61 tokens with the first 4 keys changes no output by more "
+            "than 0.00892186.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'window_error("stick_breaking", 3, 1, 2)',
+        0.7814236098626158,
+        ("a window of 3 tokens changes no output by more than 0.781424.  [certified]"),
+        None,
+    ),
+    (
+        'window_error("stick_breaking", 3, 0, 1)',
+        0.125,
+        "a window of 3 tokens changes no output by more than 0.125.  [certified]",
+        None,
+    ),
+    (
+        'window_error("rope", 64, 1, 2)',
+        4.0,
+        "a window of 64 tokens changes no output by more than 4.  [theorem]",
+        (
+            "no fixed window is ever enough: its rotations keep every logit bounded, "
+            "so outside any window the mass tends to 1 as rows grow, for every input"
+        ),
+    ),
+    (
+        'window_error("fox", 64, 1, 2)',
+        None,
+        "by how much a window of 64 tokens may change an output is not known.",
+        (
+            "a long enough window is enough exactly if the gates stay below one: "
+            "gamma < 1, gamma their least bound over all inputs"
+        ),
+    ),
+    (
+        'window_error("-log(1+n)", 64, 1, 2)',
+        4.0,
+        "a window of 64 tokens changes no output by more than 4.  [theorem]",
+        ("the exp-series diverges: no finite number of keys holds a share of its mass"),
+    ),
+    (
+        'attention_ceiling("-n/32", 4, length=512)',
+        1.06486147404223e-05,
+        (
+            "with content logits within 4, no input gives the key at distance 511 of "
+            "a row of 512 keys more than 0.001065 % of the attention.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'attention_ceiling("rope", "3/2", length=64, distance=5)',
+        0.24174528644806956,
+        (
+            "with logits within 3/2, no input gives the key at distance 5 of a row "
+            "of 64 keys more than 24.17 % of the attention.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'attention_ceiling("where(n<8,0,-inf)", 4, length=64)',
+        0.0,
+        (
+            "with content logits within 4, no input gives the key at distance 63 of "
+            "a row of 64 keys more than 0 % of the attention.  [certified]"
+        ),
+        "the bias masks the key at distance 63",
+    ),
+    (
+        'attention_ceiling("fox", 4, length=64)',
+        None,
+        (
+            "no bound of the attention follows from one of the logits: its position "
+            "enters neither as a bias nor through logits that are bounded."
+        ),
+        SAID,
+    ),
+    (
+        'dtype_horizon("-n/8", "fp16", flush_to_zero=True)',
+        78,
+        (
+            "from distance 78 on every weight rounds to 0 in fp16 with subnormals "
+            "flushed.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'dtype_horizon("-n/8", "float64")',
+        5962,
+        "from distance 5962 on every weight rounds to 0 in fp64.  [certified]",
+        None,
+    ),
+    (
+        'dtype_horizon("-n*log(2)", "fp16")',
+        25,
+        "from distance 25 on every weight rounds to 0 in fp16.  [certified]",
+        None,
+    ),
+    (
+        'dtype_horizon("-n*log(2)", "fp16", flush_to_zero=True)',
+        15,
+        (
+            "from distance 15 on every weight rounds to 0 in fp16 with subnormals "
+            "flushed.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'dtype_horizon("n/8", "bf16")',
+        math.inf,
+        "the weights never round to 0 for good in bf16.  [certified]",
+        "the bias increases",
+    ),
+    (
+        'dtype_horizon("0", "bf16")',
+        math.inf,
+        "the weights never round to 0 for good in bf16.  [certified]",
+        "the bias is constant at all large distances",
+    ),
+    (
+        'dtype_horizon("-where(n%2==0,n,1)", "bf16")',
+        math.inf,
+        "the weights never round to 0 for good in bf16.  [certified]",
+        "the bias is constant at all large distances 1 modulo 2",
+    ),
+    (
+        'dtype_horizon("-log(1+n)/10^6", "fp64")',
+        None,
+        "it is not known from where on the weights round to 0 in fp64.",
+        "the horizon has more than 14000 bits",
+    ),
+    (
+        'dtype_horizon("where(n<20,0,-inf)", "fp32")',
+        20,
+        "from distance 20 on every weight rounds to 0 in fp32.  [certified]",
+        None,
+    ),
+    ('dtype_horizon("fox", "fp32")', None, "there are no weights by distance: {fox}.", SAID),
+    (
+        'attention_resolution("-2*log(1+n)")',
+        0.29287187979785495,
+        "the attention resolution as rows grow is 0.2928718798.  [certified]",
+        None,
+    ),
+    (
+        'attention_resolution("-n/8", 64)',
+        0.0073399742327146505,
+        ("the attention resolution in a row of 64 tokens is 0.007339974233.  [certified]"),
+        None,
+    ),
+    (
+        'attention_resolution("-n/8", 64, mask="window 16")',
+        0.010013597213673169,
+        ("the attention resolution in a row of 64 tokens is 0.01001359721.  [certified]"),
+        None,
+    ),
+    (
+        'attention_resolution("-n/8", 64, mask="window 64")',
+        0.0073399742327146505,
+        ("the attention resolution in a row of 64 tokens is 0.007339974233.  [certified]"),
+        None,
+    ),
+    (
+        'attention_resolution("-n/8", mask="window 16")',
+        0.010013597213673169,
+        "the attention resolution as rows grow is 0.01001359721.  [certified]",
+        None,
+    ),
+    (
+        'attention_resolution("-n/8", 64, mask="bca 8")',
+        0.013022322664370128,
+        ("the attention resolution in a row of 64 tokens is 0.01302232266.  [certified]"),
+        "mean over the rows of a block beyond the first",
+    ),
+    (
+        'attention_resolution("-log(1+n)")',
+        0.0,
+        "as rows grow, the attention resolution tends to 0.  [theorem]",
+        "the exp-series diverges and p is bounded above",
+    ),
+    (
+        'attention_resolution("-log(1+n)", 30_000)',
+        0.005442100490123675,
+        ("the attention resolution in a row of 30000 tokens is 0.00544210049.  [certified]"),
+        None,
+    ),
+    (
+        'attention_resolution("n", 50)',
+        -0.7940475139390257,
+        ("the attention resolution in a row of 50 tokens is -0.7940475139.  [certified]"),
+        None,
+    ),
+    (
+        'attention_resolution("n")',
+        None,
+        "the attention resolution as rows grow is not known.",
+        "the exp-series diverges and p is not known to be bounded above",
+    ),
+    (
+        'attention_resolution("alibi", 128, heads=4)',
+        0.007397978835666303,
+        (
+            "the attention resolution in a row of 128 tokens is 0.007397978836, the "
+            "mean of 4 heads.  [certified]"
+        ),
+        None,
+    ),
+    (
+        "attention_resolution([1.0, 0.2, 0.9, -3.0])",
+        0.20716986439555055,
+        ("the attention resolution in a row of 4 tokens is 0.2071698644.  [measured]"),
+        None,
+    ),
+    (
+        "attention_resolution([1.0, 0.2, 0.9, -3.0], 3)",
+        0.16471741294683784,
+        ("the attention resolution in a row of 3 tokens is 0.1647174129.  [measured]"),
+        None,
+    ),
+    (
+        'attention_resolution([1.0, 0.2, 0.9, -3.0], mask="window 4")',
+        0.20716986439555055,
+        ("the attention resolution in a row of 4 tokens is 0.2071698644.  [measured]"),
+        None,
+    ),
+    (
+        'attention_resolution([1.0, 0.2, 0.9, -3.0], mask="bca 2")',
+        0.20710164150281477,
+        ("the attention resolution in a row of 4 tokens is 0.2071016415.  [measured]"),
+        "mean over the rows of a block beyond the first",
+    ),
+    (
+        'attention_resolution("rope")',
+        None,
+        (
+            "there is no bias by distance whose resolution to ask for: not additive: "
+            "it rotates queries and keys instead of adding a bias; its additive "
+            "surrogate is rope_surrogate."
+        ),
+        SAID,
+    ),
+    (
+        'price_of_distance("-2*log(1+n)", 500)',
+        12.930910082626864,
+        (
+            "half of the attention on the key at distance 500 costs a logit "
+            "advantage of 12.9309 nats.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'price_of_distance("-log(1+n)", 500, length=10**6)',
+        8.88319040004736,
+        (
+            "half of the attention on the key at distance 500 in a row of 1000000 "
+            "keys costs a logit advantage of 8.88319 nats.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'price_of_distance("-exp(n)", 1000)',
+        None,
+        "the key at distance 1000 costs more than float64 holds.  [certified]",
+        "the price is finite and beyond float64",
+    ),
+    (
+        'price_of_distance("-n", 0, length=1)',
+        -math.inf,
+        (
+            "the key at distance 0 in a row of 1 key has all of the attention at any "
+            "logit.  [theorem]"
+        ),
+        "no other key has any weight",
+    ),
+    (
+        'price_of_distance("-n", 5, length=6)',
+        5.451914395937593,
+        (
+            "half of the attention on the key at distance 5 in a row of 6 keys costs "
+            "a logit advantage of 5.45191 nats.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'price_of_distance("where(n<8,0,-inf)", 9)',
+        math.inf,
+        "no advantage reaches the key at distance 9: it has no weight.  [theorem]",
+        "the bias masks the key at distance 9",
+    ),
+    ('price_of_distance("fox", 9)', None, "no price belongs to a distance alone: {fox}.", SAID),
+    (
+        'reach("-2*log(1+n)", 7, share="9/10")',
+        8,
+        ("a key that leads by 7 nats has 90 % of the attention up to 7 tokens back.  [certified]"),
+        None,
+    ),
+    (
+        'reach("-log(1+n)", 7)',
+        0,
+        (
+            "as rows grow, an advantage of 7 nats comes to reach no key: the "
+            "exp-series diverges.  [theorem]"
+        ),
+        ("the exp-series diverges: every price grows beyond all bounds with the row"),
+    ),
+    (
+        'reach("where(n%3==0,-n/9,-n/5)", 3)',
+        8,
+        (
+            "a key that leads by 3 nats has half of the attention up to 9 tokens "
+            "back, at 8 distances in all.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'reach("alibi", 7, length=512, heads=2)',
+        410,
+        (
+            "a key that leads by 7 nats has half of the attention up to 409 tokens "
+            "back in a row of 512 keys, in the head that reaches farthest.  "
+            "[certified]"
+        ),
+        None,
+    ),
+    (
+        'reach("-n/10^40", 200)',
+        1078965962802381726392803418126254316959559,
+        (
+            "a key that leads by 200 nats has half of the attention up to "
+            "1078965962802381726392803418126254316959558 tokens back.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("-n/8", 6)',
+        68,
+        (
+            "through 6 layers, 99 % of the influence on a token comes from the "
+            "nearest 68 tokens.  [approximate]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("-n/8", 6, mixing=1, q="1/2")',
+        43,
+        (
+            "through 6 layers, 50 % of the influence on a token comes from the "
+            "nearest 43 tokens.  [approximate]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("-n/8", 1, mixing="1/2", q="1/3")',
+        1,
+        (
+            "through 1 layer, 1/3 of the influence on a token comes from the nearest "
+            "token.  [approximate]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("-log(1+n)", 6, length=3000)',
+        2896,
+        (
+            "through 6 layers, 99 % of the influence on a token comes from the "
+            "nearest 2896 tokens.  [approximate]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("-1.2*log(1+n)", 6)',
+        None,
+        (
+            "through 6 layers, 99 % of the influence on a token comes from between "
+            "445808257781 and 2674849546693 tokens nearest to it.  [approximate]"
+        ),
+        "beyond the grid of lags: bracketed by the largest step",
+    ),
+    (
+        'layered_receptive_field("window", 12, w=64)',
+        324,
+        (
+            "through 12 layers, 99 % of the influence on a token comes from the "
+            "nearest 324 tokens.  [approximate]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("where(n<=63,0,-oo)", 12, mixing="1/3")',
+        292,
+        (
+            "through 12 layers, 99 % of the influence on a token comes from the "
+            "nearest 292 tokens.  [approximate]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("-n/8", 6, q="0.999999999")',
+        None,
+        (
+            "through 6 layers, 999999999/1000000000 of the influence on a token "
+            "comes from between 172 and 1039 tokens nearest to it.  [approximate]"
+        ),
+        "beyond the grid of lags: bracketed by the largest step",
+    ),
+    (
+        'layered_receptive_field("-n/8", 3, q="0.999999999", length=100)',
+        None,
+        (
+            "through 3 layers, 999999999/1000000000 of the influence on a token "
+            "comes from between 1 and 100 tokens nearest to it.  [approximate]"
+        ),
+        "a row beyond the grid of 1048576 lags, or a q too near to 1 for it",
+    ),
+    (
+        'layered_receptive_field(layers=[{"window": 12, "sinks": 4}, "-n/30"], length=512)',
+        512,
+        (
+            "through 2 layers, 99 % of the influence on a token comes from the "
+            "nearest 512 tokens.  [approximate]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field(layers=["-n/30","-1.2*log(1+n)"])',
+        None,
+        (
+            "through 2 layers, 99 % of the influence on a token comes from at least "
+            "170942 tokens nearest to it.  [approximate]"
+        ),
+        "unlike layers beyond the grid of lags",
+    ),
+    (
+        'layered_receptive_field("fox", 6)',
+        None,
+        "there is no mass by distance to speak of: {fox}.",
+        SAID,
+    ),
+    (
+        'theoretical_receptive_field("-2*log(1+n)", "1/100", length=5000)',
+        60,
+        ("the nearest 60 tokens hold all but 1 % of the mass of a row of 5000 keys.  [certified]"),
+        None,
+    ),
+    (
+        'theoretical_receptive_field("-n*sin(n)^2", "1/100", length=5000)',
+        4971,
+        (
+            "the nearest 4971 tokens hold all but 1 % of the mass of a row of 5000 "
+            "keys.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'theoretical_receptive_field("-log(n+20)*(1+1/log(log(n+20)))", "1/100", budget_s=5)',
+        11804806009,
+        ("the nearest 11804806009 tokens hold all but 1 % of the mass.  [certified]"),
+        None,
+    ),
+    (
+        'theoretical_receptive_field("alibi", "1/100", heads=2)',
+        1179,
+        ("the nearest 1179 tokens hold all but 1 % of the mass, in the widest head.  [certified]"),
+        None,
+    ),
+    (
+        'theoretical_receptive_field("-1.1*log(1+n)", "1/100")',
+        None,
+        (
+            "the number of nearest tokens that hold all but 1 % of the mass is "
+            "between exp(45.483694810702275) and exp(45.48369481120229).  [certified]"
+        ),
+        "the answer is beyond 10^18; exact=True (--exact) counts it",
+    ),
+    (
+        'theoretical_receptive_field("-sqrt(n)-log(1+n)", "1/100")',
+        13,
+        "the nearest 13 tokens hold all but 1 % of the mass.  [certified]",
+        None,
+    ),
+    (
+        'certified_window("-log(1+n)", "1/2", 1, 1)',
+        math.inf,
+        (
+            "no fixed window is enough: whatever is kept, some input changes the "
+            "output by nearly 2.  [theorem]"
+        ),
+        ("the exp-series diverges: no finite number of keys holds a share of its mass"),
+    ),
+    (
+        'certified_window("-log(1+n)", 2, 1, 1)',
+        1,
+        ("the nearest token alone is provably enough for an error of at most 2.  [certified]"),
+        "every window has an error of at most 2 value_bound",
+    ),
+    (
+        'certified_window("alibi", "1/10", 1, 1)',
+        1268,
+        (
+            "the nearest 1268 tokens are provably enough for an error of at most "
+            "1/10, in the widest head, and no fewer are.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'layered_receptive_field("-n", 3, q="0.99999999999999999999")',
+        None,
+        (
+            "through 3 layers, 99999999999999999999…0000000000000000000 of the "
+            "influence on a token comes from between 46 and 142 tokens nearest to "
+            "it.  [approximate]"
+        ),
+        "beyond the grid of lags: bracketed by the largest step",
+    ),
+    (
+        'layered_receptive_field("-11/10*log(1+n)", 2, mixing=1)',
+        None,
+        (
+            "through 2 layers, 99 % of the influence on a token comes from between "
+            "56587345891996571875185 and 113174691783993143750373 tokens nearest to "
+            "it.  [approximate]"
+        ),
+        "beyond the grid of lags: bracketed by the largest step",
+    ),
+    (
+        'dtype_horizon("cos(n)", "fp16")',
+        None,
+        "it is not known from where on the weights round to 0 in fp16.",
+        "not proved monotone for all large n: the bound from above diverges",
+    ),
+    (
+        'price_of_distance("alibi", 100)',
+        5.633614721101584,
+        (
+            "half of the attention on the key at distance 100 costs a logit "
+            "advantage of 5.63361 nats, in the cheapest head.  [certified]"
+        ),
+        None,
+    ),
+    (
+        'price_of_distance("-log(1+n)", 3)',
+        math.inf,
+        ("as rows grow, no fixed advantage keeps half of the attention at distance 3.  [theorem]"),
+        "the exp-series diverges: the other keys come to outweigh any one of them",
+    ),
+    (
+        'price_of_distance("where(n<3,-inf,-n)", 2)',
+        math.inf,
+        "no advantage reaches the key at distance 2: it has no weight.  [theorem]",
+        "the bias masks the key at distance 2",
+    ),
+    (
+        'price_of_distance("-log(n+2)*(2+sin(n**2))-log(log(n+2))", 1)',
+        None,
+        "what the key at distance 1 costs is not known.",
+        "the exp-series is undecided",
+    ),
+    (
+        'reach("0", 100)',
+        0,
+        (
+            "as rows grow, an advantage of 100 nats comes to reach no key: the "
+            "exp-series diverges.  [theorem]"
+        ),
+        ("the exp-series diverges: every price grows beyond all bounds with the row"),
+    ),
+    (
+        'reach("0", 100, length=7)',
+        7,
+        (
+            "a key that leads by 100 nats has half of the attention up to 6 tokens "
+            "back in a row of 7 keys.  [certified]"
+        ),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("question", "value", "sentence", "reason"), ANSWERED)
+def test_a_question_has_its_value_its_sentence_and_its_reason(question, value, sentence, reason):
+    found = eval(f"farfield.{question}", {"farfield": farfield})
+    told, floats = getattr(found, found.VALUE), isinstance(value, float)
+    assert told == (pytest.approx(value, rel=1e-14) if floats else value)
+    first, said = found.text(width=10_000).splitlines()[0], sentence.replace("{fox}", FOX)
+    assert first.endswith(f": {said}")
+    if reason is SAID:
+        assert str(found.reason) in said
+    else:
+        assert str(found.reason or None) == str(reason)
+    if floats and math.isfinite(value) and (enclosure := getattr(found, "enclosure", None)):
+        low, high = enclosure
+        assert low <= value <= high and high - low <= 1e-13 * max(1e-3, abs(value))

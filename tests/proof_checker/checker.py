@@ -13,15 +13,13 @@ is that a step says something false: then it raises `ProofError`.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import sympy
 from sympy import Expr, S, Symbol
 
 from farfield.theory.answers.answer import Result
-from farfield.theory.answers.blocks import Block, sentence
 from farfield.theory.answers.errors import InputError
 from farfield.theory.evaluation.real_balls import ZeroTest
 from farfield.theory.formula.parameters import interval, parameter
@@ -37,17 +35,11 @@ INFINITE = {"oo": S.Infinity, "-oo": S.NegativeInfinity}
 Steps = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Checked(Result):
+class Checked(NamedTuple):
     """Which steps of a proof were computed anew, and which cite a theorem."""
 
     computed: tuple[str, ...]
     cited: tuple[str, ...]
-    label: str = "certified"
-
-    def blocks(self) -> Sequence[Block]:
-        template = "{computed} steps were computed anew, {cited} cite a theorem."
-        return (sentence(template, self.label, computed=len(self.computed), cited=len(self.cited)),)
 
 
 def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None = None) -> Checked:

@@ -1,11 +1,6 @@
-import json
-from pathlib import Path
-
 import pytest
 
 from farfield.theory.coefficients.signs import Context
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -39,14 +34,3 @@ def fuzz(program):
 def altered(program):
     """The module benchmarks/certificates.py: random formulas, and ways to alter a certificate."""
     return program("benchmarks/certificates.py")
-
-
-def cases():
-    lines = (ROOT / "tests" / "data" / "battery.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def pytest_generate_tests(metafunc):
-    """A test that takes `case` runs for each series of the battery."""
-    if "case" in metafunc.fixturenames:
-        metafunc.parametrize("case", cases(), ids=lambda c: c["id"])

@@ -5,6 +5,7 @@ import random
 
 import pytest
 import sympy
+from battery import BATTERY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from proof_checker.checker import check_proof
@@ -14,6 +15,7 @@ from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
 
+each = pytest.mark.parametrize("case", BATTERY, ids=lambda case: case["id"])
 GRID = [
     sympy.Rational(x)
     for x in ["-2", "-1", "-1/2", "0", "1/5", "1/3", "1/2", "2/3", "1", "3/2", "2", "3"]
@@ -64,6 +66,7 @@ def assert_right(result, case, domains):
         assert not list(differences(result.condition, wanted, domains)), result.condition
 
 
+@each
 def test_battery(case):
     domains = case["params"] or {}
     result = check_convergence(case["expr"], assumptions=domains)
@@ -72,6 +75,7 @@ def test_battery(case):
 
 
 @pytest.mark.sampled(12)
+@each
 def test_battery_in_three_disguises(case, series):
     rng = random.Random(case["id"])
     domains = case["params"] or {}
@@ -294,6 +298,8 @@ def test_skipped_terms_are_those_at_which_a_need_fails_in_integers():
         ("log(cos(pi*n/128))", (64, 65, 66), 2001, 4096),
         ("-n*log(sin(n)+Mod(n,2))", (0, 4, 6, 10), 901, 4096),
         ("-n*log(n-20)", tuple(range(21)), 21, 21),
+        ("-1/(n-4094)-n", (4094,), 1, 1),
+        ("-1/(n-4095)-n", (), 0, 0),
     ],
 )
 def test_skipped_terms(text, first, least, most):

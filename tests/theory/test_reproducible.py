@@ -4,11 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from battery import BATTERY
 
-DATA = Path(__file__).parents[1] / "data"
 SCRIPT = """
 import json, sys
 from farfield import check_convergence
@@ -30,11 +29,6 @@ def answers(cases, seed):
     return done.stdout.splitlines()
 
 
-def battery(step):
-    lines = (DATA / "battery.jsonl").read_text(encoding="utf-8").splitlines()
-    return [(e["expr"], e["params"]) for e in map(json.loads, lines)][::step]
-
-
 DISGUISED = """
 -log(1+n)*floor(2*sin(1)^2+2*cos(1)^2)*sqrt(2)
 -(floor(2*sin(1)^2+2*cos(1)^2)+sqrt(2))*log(1+n)
@@ -49,6 +43,7 @@ DISGUISED = """
 
 @pytest.mark.parametrize("step", [90, pytest.param(1, marks=pytest.mark.slow)])
 def test_answers_are_the_same_under_any_hash_seed_and_in_any_order(step):
-    cases = battery(step) + [(f, {}) for f in DISGUISED.split()]
+    cases = [(case["expr"], case["params"]) for case in BATTERY[::step]]
+    cases += [(f, {}) for f in DISGUISED.split()]
     first, other = answers(cases, 0), answers([*reversed(cases), *cases], 31_337)
     assert len(first) == len(cases) and other == [*reversed(first), *first]

@@ -64,7 +64,7 @@ def _own_code(why: Exception) -> str:
         module = name.partition(".")[0]
         if module == "farfield":
             break
-        if module not in sys.stdlib_module_names and "site-packages" not in file:
+        if module not in sys.stdlib_module_names and "-packages" not in file:
             return f"{os.path.basename(file)}, line {line}"
     return ""
 

@@ -199,7 +199,7 @@ def _attending(
     key, value = header.sizes[local]
     size, cached = key, keys * (key + value)
     if known.get("latent") and "attention.key_length_mla" in header.values:
-        size, cached = header.whole("attention.key_length_mla", usual=key), key
+        size, cached = header.whole("attention.key_length_mla"), key
     both, shares = header.both, at >= header.cached
     positions = _positions(header, at, local, mixed)
     return LayerOutline(

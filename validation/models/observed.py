@@ -211,7 +211,7 @@ class _Watch:
         for tensor in (x for x in flat if isinstance(x, Tensor)):
             for made, name in reversed(self.outputs):
                 base = made if made._base is None else made._base
-                if tensor is made or (tensor._base is not None and tensor._base is base):
+                if tensor is made or tensor._base is base:
                     self.turned[self.layer] = name
                     return
         self.turned.setdefault(self.layer, None)

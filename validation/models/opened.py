@@ -250,7 +250,7 @@ def open_model(
     place, kind = openable(model, device, dtype)
     if model.kind == RUN:
         run = load(model.path)[0]
-        return OpenedRun(model, run.to(device=place or run.device, dtype=kind or torch.float32))
+        return OpenedRun(model, run.to(device=place, dtype=kind))
     if model.network is None:
         return _from_files(model, tokens, place, kind or torch.float32, by_layer)
     network = copy.deepcopy(model.network)  # hooks stay here

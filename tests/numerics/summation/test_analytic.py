@@ -1,14 +1,13 @@
 """The general path: against closed forms, against itself at other precisions, over the battery."""
 
-import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
 import sympy
+from battery import BATTERY
 from flint import acb, arb, fmpq
 
 from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, level, tail_enclosure
@@ -20,8 +19,6 @@ from farfield.numerics.summation.series import series
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
-
-BATTERY = Path(__file__).resolve().parents[2] / "data" / "battery.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -128,9 +125,8 @@ def test_a_hopeless_query_ends():
 
 def test_the_battery_is_answered():
     """A sample of the convergent series, shifted to be finite from n = 0; none may be unknown."""
-    cases = [json.loads(line) for line in BATTERY.read_text(encoding="utf-8").splitlines()]
     sample = ("mix_log_054", "cancellation_171", "explog_155", "gamma_special_224", "explog_165")
-    for case in (c for c in cases if c["id"] in sample):
+    for case in (c for c in BATTERY if c["id"] in sample):
         shifted = read(case["expr"]).subs(n, n + 20)
         found = theoretical_receptive_field(shifted, "1/100")
         assert isinstance(found.answer, Exact), case["expr"]

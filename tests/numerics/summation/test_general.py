@@ -33,12 +33,6 @@ def summed(text, start=0):
 
 
 @pytest.mark.parametrize("text", KINDS)
-def test_the_way_that_is_found(text):
-    found, kind = summed(text), KINDS[text]
-    assert found.period == kind if isinstance(kind, int) else isinstance(found.kernel, kind)
-
-
-@pytest.mark.parametrize("text", KINDS)
 @pytest.mark.parametrize("start", [0, 5])
 def test_differences_of_tails_are_sums_of_terms(text, start, short_envelopes):
     kernel = summed(text, start)
@@ -71,11 +65,6 @@ def test_steps_of_a_logarithm_in_closed_form(base):
     kernel = find(read(f"-2*log({base})*floor(log(n+1)/log({base}))"), 0)
     with precision(96):
         assert to_arb(kernel.tail(0)).overlaps(arb(base)), kernel.tail(0)
-
-
-def test_a_residue_class_that_diverges_makes_the_sum_diverge():
-    assert summed("-n/9-Mod(n,3)").converges
-    assert summed("-2*log(n+1)*sin(pi*n/2)**2").converges is False
 
 
 def test_an_envelope_lies_between_its_two_biases(short_envelopes):

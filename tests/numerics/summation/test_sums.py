@@ -1,18 +1,22 @@
 """The sums against other routes, and the laws that hold them together."""
 
 import mpmath
+import numpy as np
 import pytest
 import sympy
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield import encoding
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
-from farfield.numerics.summation.kernel import normal_form
-from farfield.numerics.summation.series import series
+from farfield.numerics.summation.kernel import normal_form, terms
+from farfield.numerics.summation.methods import find
+from farfield.numerics.summation.series import exp_series, series
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
 
 CONVERGENT = [
     "-n/2",
@@ -150,24 +154,6 @@ def test_monotone_slopes_are_proved_not_assumed():
         assert not has_monotone_slope(-read(text), 0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "cos(n)",
-        "-n*log(1+n)",
-        "-log(n)",
-        "-log(5-n)",
-        "-floor(n/2)",
-        "-sqrt(1+n)",
-        "-log(1+n)^2",
-        "-log(1+n^2)",
-    ],
-)
-def test_other_formulas_are_not_recognised(text):
-    with pytest.raises(Unrecognised):
-        normal_form(read(text))
-
-
 @given(
     a=st.fractions(min_value="1/40", max_value=5, max_denominator=40),
     b=st.fractions(min_value="1/40", max_value=5, max_denominator=40),
@@ -188,3 +174,163 @@ def test_sums_of_random_kernels(a, b, family):
     low, high = ball(s.total, 80), ball(s.total, 250)
     assert low.overlaps(high) and high.rel_accuracy_bits() > 160
     assert ball(lambda: s.partial(9) + s.tail(9) - s.total()).contains(0)
+
+
+STRETCHES = {  # from k to k with the first letter of a kernel; from where on each class falls
+    "where(n<4,0,-oo)": ("0:4 C 0; 4: -oo", [None]),
+    "where(n<4,-n,-2*log(n))": ("0:4 G -n; 4: P -2*log(n)", [4]),
+    "-|n-7/2|": ("0:4 G n - 7/2; 4: G 7/2 - n", [4]),
+    "-abs(n-3)": ("0:3 G n - 3; 3:4 C 0; 4: G 3 - n", [4]),
+    "-max(n,5)": ("0:6 C -5; 6: G -n", [6]),
+    "-min(n/150,sqrt(n))": ("0:1 -sqrt(n); 1:22500 G -n/150; 22500: A -sqrt(n)", [22500]),
+    "max(-n/2,-n/20-2)": ("0:5 G -n/2; 5: G -n/20 - 2", [5]),
+    "where(n%2==0,-n/8,-2*log(1+n))": (
+        "0: G -n/4 (0 mod 2); 0: P -2*log(2*n + 2) (1 mod 2)",
+        [0, 0],
+    ),
+    "where(n%3==1,-inf,-n/9)": (
+        "0: G -n/3 (0 mod 3); 0: -oo (1 mod 3); 0: G -n/3 - 2/9 (2 mod 3)",
+        [0, None, 0],
+    ),
+    "where((n%2==0)&(n>8),-inf,-3/2*log(5+n))": (
+        "0:5 P -3*log(2*n + 5)/2 (0 mod 2); 5: -oo (0 mod 2); 0: P -3*log(2*n + 6)/2 (1 mod 2)",
+        [None, 0],
+    ),
+    "-n/9-Mod(n,3)": (
+        "0: G -n/3 (0 mod 3); 0: G -n/3 - 10/9 (1 mod 3); 0: G -n/3 - 20/9 (2 mod 3)",
+        [0, 0, 0],
+    ),
+    "-2*log(n+1)*(1+sin(pi*n/2)**2)": (
+        "0: P -2*log(4*n + 1) (0 mod 4); 0: P -4*log(4*n + 2) (1 mod 4); "
+        "0: P -2*log(4*n + 3) (2 mod 4); 0: P -4*log(4*n + 4) (3 mod 4)",
+        [0, 0, 0, 0],
+    ),
+    "-floor(2*n/5)/2": (
+        "0: G -n (0 mod 5); 0: G -n (1 mod 5); 0: G -n (2 mod 5); "
+        "0: G -n - 1/2 (3 mod 5); 0: G -n - 1/2 (4 mod 5)",
+        [0, 0, 0, 0, 0],
+    ),
+    "-2*log(1+n)+Heaviside(n-3)": (
+        "0:3 P -2*log(n + 1); 3:4 P 1/2 - 2*log(n + 1); 4: P 1 - 2*log(n + 1)",
+        [4],
+    ),
+    "-n*sign(n-4)": ("0:4 G n; 4:5 C 0; 5: G -n", [5]),
+    "where(floor(n/3)<5,-n,-2*n)": ("0:15 G -n; 15: G -2*n", [15]),
+    "where(n**2-10*n+5<0,-n,-n/2)": ("0:1 G -n/2; 1:10 G -n; 10: G -n/2", [10]),
+    "where(log(n+1)>2,-n/3,0)": ("0:7 C 0; 7: G -n/3", [7]),
+    "-n/20+sign(cos(3*n))": ("0: E -n/20 + sign(cos(3*n))", [None]),
+    "where(n<30000,-n/1000-sqrt(n+1)/50,-inf)": (
+        "0:30000 -n/1000 - sqrt(n + 1)/50; 30000: -oo",
+        [None],
+    ),
+    "where(abs(n-10)<4,-1,-n/5)": (
+        "0:7 G -n/5; 7:10 C -1; 10:11 C -1; 11:14 C -1; 14: G -n/5",
+        [14],
+    ),
+    "where(5*sqrt(2*n)>n/10,-n/7,-n/6)": (
+        "0:1 G -n/6; 1:5000 G -n/7; "
+        "5000:5001 Piecewise((-n/7, 5*sqrt(2)*sqrt(n) > n/10), (-n/6, True)); "
+        "5001: G -n/6",
+        [5001],
+    ),
+    "-n/8+where((n>=10)&(n<20),3,0)": ("0:10 G -n/8; 10:20 G 3 - n/8; 20: G -n/8", [20]),
+    "-sin(n)**2-n": ("0: S -n - sin(n)**2", [None]),
+    "-n-log(1+n)/3": ("0: S -n - log(n + 1)/3", [16]),
+    "where(n<3/2,0,-n)": ("0:2 C 0; 2: G -n", [2]),
+    "where(n<=2,0,-n/3)": ("0:3 C 0; 3: G -n/3", [3]),
+    "where(Eq(n,3),-1,-n)": ("0:3 G -n; 3:4 C -1; 4: G -n", [4]),
+    "where(n>sqrt(50),-n,0)": ("0:8 C 0; 8: G -n", [8]),
+    "min(-n,-2*log(1+n))+max(-3,-n)": ("0:1 G -2*n; 1:3 -n - 2*log(n + 1); 3: G -n - 3", [3]),
+}
+
+
+@pytest.mark.parametrize("text", STRETCHES)
+def test_a_formula_is_cut_where_its_branches_change(text):
+    found, (said, falls) = exp_series(read(text)), STRETCHES[text]
+    parts = []
+    for s in found.stretches:
+        kind = "" if s.kernel is None else type(s.kernel).__name__[0] + " "
+        of = f" ({s.residue} mod {s.period})" if s.period > 1 else ""
+        parts.append(f"{s.start}:{'' if s.end is None else s.end} {kind}{s.bias}{of}")
+    assert "; ".join(parts) == said and [s.falls_from() for s in found.last] == falls
+    kernels = [s.kernel for s in found.stretches if s.kernel is not None]
+    assert found.first_bits == min((k.first_bits for k in kernels), default=128)
+    assert found.max_bits == min((k.max_bits for k in kernels), default=3_400)
+    bias = encoding(text).bias(np.arange(64))[0] if "5*sqrt" not in text else ()
+    for j, value in enumerate(bias):
+        held = [s for s in found.stretches if j in s.distances(s.start, s.end or 1 + j)]
+        p, k = found.at(j)
+        assert [s.bias for s in held] == [p] and k == held[0].index(j)
+        assert float(p.subs(n, k)) == pytest.approx(value, abs=1e-12)
+
+
+NORMAL_FORMS = {  # a formula, or why it has none
+    "-2*log(1+n)": {("log", 1): "-2"},
+    "log(exp(-n)*(3/(3*E^(n/2))))": {("n", 1): "-3/2"},
+    "-3/2*log(n^2+5*n+6)": {("log", 2): "-3/2", ("log", 3): "-3/2"},
+    "-log((2*n+3)*sqrt(n+1))": {("log", "3/2"): "-1", ("log", 1): "-1/2", ("n", 0): "-log(2)"},
+    "log((n+1)^3/(n+2))": {("log", 1): "3", ("log", 2): "-1"},
+    "-log(2)*n+log(5)": {("n", 1): "-log(2)", ("n", 0): "log(5)"},
+    "-log((n+1)^-2*exp(-3*n))": {("n", 1): "3", ("log", 1): "2"},
+    "sqrt(2)*log(pi*n+1)": {("log", "1/pi"): "sqrt(2)", ("n", 0): "sqrt(2)*log(pi)"},
+    "-(log(1+n)+n)*2": {("n", 1): "-2", ("log", 1): "-2"},
+    "log(1/(n+1)+1/(n+3))": {
+        **{("log", 1): "-1", ("log", 3): "-1", ("log", 2): "1", ("n", 0): "log(2)"},
+    },
+    "-exp(log(n+1))/3": {("n", 1): "-1/3", ("n", 0): "-1/3"},
+    "-log(4*n^2-1)": "2*n - 1 is not proved positive",
+    "-log(n-3)": "n - 3 is not proved positive",
+    "-log(n)": "n is not proved positive",
+    "-log(n^9+1)": "a polynomial of degree 9",
+    "-log(n^2+1)": "n**2 + 1 has factors that are not linear",
+    "-log(exp(n)+1)": "exp(n) + 1 has no factors in closed form",
+    "-n^2": "a product or a power of functions of n",
+    "-cosh(n)": "exp(n) is no logarithm of n + h",
+    "-log(sqrt(2)*n^2+1)": "a polynomial of degree 2",
+    "-floor(n/2)": "floor has no closed form here",
+    "cos(n)": "cos has no closed form here",
+    "-n*log(1+n)": "a product or a power of functions of n",
+    "-log(5-n)": "5 - n is not proved positive",
+    "-sqrt(1+n)": "sqrt(n + 1) is no logarithm of n + h",
+    "-log(1+n)^2": "a product or a power of functions of n",
+}
+
+
+@pytest.mark.parametrize("text", NORMAL_FORMS)
+def test_the_normal_form_or_why_there_is_none(text):
+    wanted = NORMAL_FORMS[text]
+    if isinstance(wanted, str):
+        with pytest.raises(Unrecognised) as why:
+            normal_form(read(text))
+        assert str(why.value) == wanted
+    else:
+        form = normal_form(read(text))
+        assert {(kind, str(at)): str(c) for (kind, at), c in form.items()} == {
+            (kind, str(at)): c for (kind, at), c in wanted.items()
+        }
+
+
+KERNELS = {  # the family; whether it converges, its direction
+    "-2*log(1+n)": ("Power(start=0, gamma=0, h=1, r=2)", True, -1),
+    "-log(1+n)": ("Power(start=0, gamma=0, h=1, r=1)", False, -1),
+    "log(n+2)": ("Power(start=0, gamma=0, h=2, r=-1)", False, 1),
+    "-n/2+3": ("Geometric(start=0, gamma=3, alpha=-1/2)", True, -1),
+    "n/3": ("Geometric(start=0, gamma=0, alpha=1/3)", False, 1),
+    "5": ("Constant(start=0, gamma=5)", False, 0),
+    "-3*floor(log(n+2)/log(3))-1": ("StepsKernel(start=0, gamma=-1, a=3, h=2, b=3)", True, -1),
+}
+
+
+@pytest.mark.parametrize("text", KERNELS)
+def test_a_family_has_its_numbers(text):
+    kernel = find(read(text))
+    assert (str(kernel), kernel.converges, kernel.direction) == KERNELS[text]
+    with precision(64):
+        term = terms(read(text))
+        row = sum(map(term, range(3, 20)), arb(0))
+        if kernel.checked:
+            found = to_arb(kernel.between(3, 20))
+            assert found.overlaps(row) and found.rel_accuracy_bits() > 50
+            assert kernel.monotone_from == 0
+        if kernel.converges:
+            assert (to_arb(kernel.tail(3)) - to_arb(kernel.tail(20))).overlaps(row)

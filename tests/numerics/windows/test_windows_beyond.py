@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from farfield import certified_window, encoding, leak, window_certificate, window_error
+from farfield.numerics.masks import Mask
 
 RNG = np.random.default_rng(7)
 
@@ -88,14 +89,6 @@ def test_bounded_logits_need_windows_as_long_as_the_row():
         assert certified_window("rope", str(eta), str(beta), 1).width == math.inf
 
 
-def test_a_learned_function_of_the_distance_has_no_window_of_a_row():
-    found = certified_window("fire", "1/10", 1, 1, row=512)
-    assert found.width is None and found.reason.code == "missing_bound"
-    none = certified_window("fire", "1/10", 1, 1)
-    assert none.width == math.inf and "normalised" in str(none.reason)
-    assert certified_window("fire", 2, 1, 1, row=512).width == 1
-
-
 @pytest.mark.parametrize(
     ("name", "options", "error", "width"),
     [
@@ -172,3 +165,22 @@ def test_a_certificate_certifies_a_strong_window():
     strong = window_certificate(q, k, window=10, sinks=1, error="1/10", scale=1)
     assert strong.share == 1 and strong.bound.max() < 1e-9
     assert window_certificate(q, k, window=10, sinks=0, error="1/10", scale=1).share == 0
+
+
+@pytest.mark.parametrize("window", [None, 1, 3, 8])
+@pytest.mark.parametrize("bca", [None, 1, 4])
+@pytest.mark.parametrize("sinks", [0, 2])
+def test_a_mask_is_all_that_is_set(window, bca, sinks):
+    kept = sinks if window else 0
+    mask, pairs = Mask(window, bca, kept), list(itertools.product(range(20), range(20)))
+
+    def seen(i, j, width):
+        near = window is None or i - j < window or j < kept
+        return j <= i and near and i - j < width and (bca is None or j // bca >= i // bca - 1)
+
+    for width in (None, 2, 8, 30):
+        inside = mask.within(width)
+        assert [inside.sees(*p) for p in pairs] == [seen(*p, width or 20) for p in pairs]
+    assert kept or all(
+        mask.first(i) == min(j for j in range(20) if seen(i, j, 20)) for i in range(20)
+    )

@@ -5,18 +5,17 @@ What the prover says of them is checked by `make formal` and `make formal-random
 
 import dataclasses
 import itertools
-import json
 import math
 import random
 import re
 from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import pytest
 import sympy
+from battery import BATTERY
 from formal.certified import FOLDER, certified
 
 from farfield import InputError, check_convergence, encoding
@@ -28,7 +27,6 @@ from farfield.theory.certificates.source import statement
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.functions.nodes import n
 
-BATTERY = Path(__file__).resolve().parents[2] / "data" / "battery.jsonl"
 SERIES = "ex_series (fun n => exp (p n))"
 
 
@@ -122,7 +120,7 @@ def test_random_formulas_are_certified_as_they_were_decided(altered, count):
 def test_most_of_the_battery_is_certified():
     """150 of 217; what residue classes or special functions decide has no certificate."""
     written = 0
-    for entry in map(json.loads, BATTERY.read_text(encoding="utf-8").splitlines()):
+    for entry in BATTERY:
         with suppress(InputError):
             found = check_convergence(entry["expr"], assumptions=entry["params"] or None)
             written += bool(found.certificate().source)

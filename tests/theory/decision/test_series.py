@@ -6,20 +6,13 @@ cancellations, finite sums and products, steps and residues, oscillations, param
 """
 
 import itertools
-import json
-from pathlib import Path
 
 import pytest
 import sympy
+from battery import SERIES
 
 from farfield import InputError, check_convergence
 
-ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).resolve().parents[2] / "data" / "series.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
-]
 GRID = ("1/7", "1/2", "1", "7/5", "2", "5/2", "3", "4", "12", "-1/3", "-1", "-7/5", "-3", "0")
 
 
@@ -32,7 +25,7 @@ def holds(condition, values):
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("part", range(8))
 def test_verdicts_derived_by_hand(refusal, part):
-    for row in ROWS[part::8]:
+    for row in SERIES[part::8]:
         if row.get("left_out"):
             refusal(
                 r"left out|argument",

@@ -24,7 +24,7 @@ from farfield.theory.encodings.python_files import load
 from farfield.theory.encodings.tracing import Untraced, traced
 
 sys.path.insert(0, str(Path(__file__).parent))
-from programs import KINDS, program
+from programs import program
 
 torch = pytest.importorskip("torch")
 FAR = 2**20
@@ -95,13 +95,9 @@ def test_nothing_is_claimed_that_a_program_breaks(seeds, tmp_path):
     counts = Counter()
     for seed in seeds:
         made, followed = held(seed, tmp_path)
-        if made.follows and made.converges is not None:
+        if made.converges is not None:
             counts[followed] += 1
     assert counts[True] >= 0.9 * counts.total(), counts  # 95 % of all, in each batch somewhat less
-
-
-def test_every_kind_is_drawn():
-    assert {program(seed).kind for seed in range(len(KINDS))} == {*KINDS}
 
 
 HEADS = {  # what a head depends on, and how it is written
@@ -368,19 +364,6 @@ def test_what_a_program_does_unseen_is_no_formula(name):
 def test_a_mask_of_the_batch_is_no_formula(heads):
     with pytest.raises(Untraced, match="the batch"):
         traced(eval(f"lambda b, h, q, k: {heads}"), "bhqk")
-
-
-def test_a_memory_of_the_program_is_left_as_it_is():
-    known = {}
-
-    def remembered(n):
-        if n not in known:
-            known[n] = -n / 8
-        return known[n]
-
-    with pytest.raises(Untraced, match="stored"):
-        traced(remembered, "n")
-    assert not known
 
 
 def test_a_program_that_reaches_too_many_objects_is_not_followed():

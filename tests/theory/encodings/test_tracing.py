@@ -56,7 +56,7 @@ class Held:
         return -self.table[self.mode == Mode.FLAT] * n
 
 
-HELD = Held(0.125)
+HELD, KNOWN = Held(0.125), {}
 squared = functools.lru_cache(partial(Sloped().bias, power=2))
 FOLLOWED = """
 n: -n[None] / 8
@@ -255,8 +255,8 @@ n: 0.0 if (n - 5) * (n - 9) > 0 else -1.0
     Piecewise((0, n < 5), (-1, n < 10), (0, True))
 n: 0.0 if n * math.pi < 10 else -1.0
     Piecewise((0, n < 4), (-1, True))
-n: 0.0 if n < 9 and math.sin(n) > 0.5 else -n
-    Piecewise((0, n < 3), (-n, n < 7), (0, n < 9), (-n, True))
+n: 0.0 if n < 8 and math.sin(n) > 0.5 else -n
+    Piecewise((0, n < 3), (-n, n < 7), (0, n < 8), (-n, True))
 n: -n if n // 4 % 2 == 0 else 0.0
     Piecewise((-n, Mod(n, 8) < 4), (0, True))
 n: -n if n % 6 // 2 == 1 else 0.0
@@ -285,6 +285,20 @@ n: LONG[n] if n < 63 else 0.0
     0
 q, k: -(q - k) if k >= 0 and k > -1 and k != -1 and not k < 0 and not k == -1 else 0.0
     -n
+n: 0.0 if n * 0.1 <= 346.9 else -math.inf
+    Piecewise((0, n < 3469), (-oo, True))
+n: 0.0 if n * 0.1 <= 3743.6 else -math.inf
+    Piecewise((0, n < 37436), (-oo, True))
+n: 0.0 if n * 0.3 <= 900.3 else -math.inf
+    Piecewise((0, n < 3002), (-oo, True))
+n: 0.0 if n * 0.7 <= 4.9 else -math.inf
+    Piecewise((0, n < 8), (-oo, True))
+n: -int(n * 0.07)
+    -floor(7*n/100)
+h, q, k: torch.as_tensor(q - k) < 257
+    Piecewise((0, n < 257), (-oo, True))
+q, k: (q - k < 257) & (q >= k)
+    Piecewise((0, n < 257), (-oo, True))
 q, k: q - k < 5
     Piecewise((0, n < 5), (-oo, True))
 h, q, k: -(q - k) if h >= 0 else 0.0
@@ -298,6 +312,10 @@ n: -n[0]
 n: -float("%f" % n)
     the distance is handed to code that is not followed (line 1)
 n: -len(pickle.dumps(n))
+    the distance is stored (line 1)
+n: -int(n * 0.29)
+    at distance 300 the program gives -87.0, its formula -86.0
+n: KNOWN.setdefault(n, -n / 8)
     the distance is stored (line 1)
 n: {0: 0.0}.get(n, -n)
     the distance is stored (line 1)
@@ -417,7 +435,7 @@ def test_a_program_has_this_formula_or_this_reason(row):
         found = str(traced(eval(f"lambda {program}"), kind, head=None))
     except Untraced as why:
         found = str(why)
-    assert found == meant
+    assert found == meant and not KNOWN
 
 
 @pytest.mark.parametrize("name", [*_SMOOTH, *OPERATORS])

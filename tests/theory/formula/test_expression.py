@@ -152,124 +152,194 @@ def test_means_what_it_says(text, at, value):
         assert ball.overlaps(exact) and ball.rad() < 1e-12
 
 
-BAD = {
-    "": "empty",
-    "   ": "empty",
-    "-log(1+\u2603*n)": "'\u2603' is not part of a formula",
-    "n" + "+1" * MAX_LENGTH: "characters",
-    "n+" * 500_000 + "n": "characters",
-    "-2 * lg(n)": "column 6",
-    "-n#2": "'#' is not part of a formula; a comment begins with #",
-    "-n/8#": "'#' is not part of a formula; a comment begins with #",
-    **dict.fromkeys(("-n%", "-n % ", "n%"), "nothing stands behind %"),
-    **dict.fromkeys(
-        ("-log n - log 2", "-log 2n", "-sqrt 2*n", r"-\log 2"),
-        r"\w+ 2 has no brackets; write \w+\(...\)",
-    ),
-    **dict.fromkeys(
-        ("-W(n)", "-a(n)", "-pi(n)", "-phi(n)", "-K(n+1)", "-C(n, 2)", "lambda m: -b(m)"),
-        r"may mean a function .* or a product",
-    ),
-    r"-\mu(n)": r"may mean a function .* or a product",
-    "(" * (MAX_DEPTH + 1) + "n" + ")" * (MAX_DEPTH + 1): "nested deeper",
-    "n" + "**n" * (MAX_DEPTH + 1): "nested deeper",
-    "+n" * MAX_TOKENS: "symbols",
-    "__import__('os').system('echo hi')*n": "'_' is not part of a formula|unknown|_",
-    "n.__class__": "expected a method",
-    "n.system('x')": "not part of a formula|unknown function",
-    "n; import os": "';' is not part of a formula",
-    "lambda n: lambda m: n": "lambda",
-    "lambda a, b: a": "no name for the distance",
-    "f(x, y) = x": "no name for the distance",
-    "eval(n)": "unknown function 'eval'",
-    "9**9**9**9*n": "bits",
-    "2**(10**6)*n": "bits",
-    "1e999999*n": "digits",
-    "(2*n)**9999": "constant factor of more than 12000 bits",
-    "1" * 1001 + "*n": "digits",
-    "Log(1+n)": "did you mean 'log'",
-    "sine(n)": "did you mean 'sin'",
-    "-log(1+x)": "did you mean n for x",
-    "log(1+x*y)": "write n for the distance",
-    "exp": "write exp(...)",
-    "n*log": "write log(...)",
-    "I*n": "function or constant",
-    "log(-1)*n": "real",
-    "sqrt(-2)*n": "real",
-    "(-1)**(1/2)*n": "real",
-    "acos(2)*n": "real",
-    "1/0*n": "zero",
-    "n/(1-1)": "zero",
-    "0**-1+n": "zero",
-    "log(0)+n": "undefined",
-    "gamma(-1)+n": "undefined",
-    "tan(pi/2)+n": "undefined",
-    "zeta(1)*n": "zeta is the zeta function, which is left out",
-    "-log(besseli(0, n))": "besseli is a Bessel function, which is left out",
-    "-li(n)": "left out",
-    "Ei(-n)": "left out",
-    "Si(n)*n": "left out",
-    "E1(n)": "left out",
-    "erfi(1/n)-n": "left out",
-    "oo": "infinite",
-    "-oo": "infinite",
-    "oo-oo+n": "undefined",
-    "sin(oo)*n": "infinity",
-    **dict.fromkeys(
-        ("(i-j)/(i-j-|i-j|)", "log(|i-j|-(i-j))*(i-j-|i-j|)"), "infinite or undefined for all n"
-    ),
-    "n 2": r"write \* for a product",
-    "1/2n": r"may mean \(a/b\)\*c or a/\(b\*c\)",
-    "log n^2": "may mean",
-    "log2n(n)": "unknown function 'log2n'; the nearest of",
-    "clp(n)": "unknown function 'clp'; the nearest of",
-    "round(n/2)": "may mean floor",
-    "sinc(n)": "may mean",
-    r"-\gamma(1+n)": "may mean",
-    "-(i-j)*i": "alone",
-    "-oo*(n>4)": "product with infinity",
-    "clip(n)*oo": "infinity",
-    "a if n else b": "expected a condition",
-    "n if n < 3": "expected else",
-    r"-\frac{1}{": "ends here",
-    r"-\frac{n^12}{2}": "column 10: an exponent of several digits needs braces",
-    r"\begin{cases} n & n < 3": "end of the cases|next case",
-    r"\undefined{n}": "not part of a formula",
-    "n+": "ends here",
-    "*n": "cannot stand here",
-    "(n": "expected '\\)'",
-    "n)": "unexpected '\\)'",
-    "|n": "expected '\\|'",
-    "sin(n, 2)": "takes 1 argument",
-    "log()": "takes 1 to 2 argument",
-    "harmonic(n, 1/2)": "argument",
-    "Mod(n)": "takes 2 argument",
-    "Mod(n, 0)": "modulus 0",
-    "n<3": "unexpected '<'",
-    "Piecewise((n, n))": "condition",
-    "Piecewise(n)": "expected",
-    "Sum(k, (k, 1, 10**6))*n": "terms|more than",
-    "Sum(k, (n, 1, 3))": "index",
-    "Sum(k, (k, 1, n/2))": "integers",
-    "Sum(k)": "expected Sum",
-    "polygamma(n, 2)": "order",
-    "polygamma(21, n)": "order",
-    "exp(exp(exp(10)))*n": "evaluated|beyond",
-    "binomial(10**8, 5*10**7)-n": "beyond 2",
-    "gamma(10**8)*n": "beyond 2",
-    "floor(exp(exp(20)))*n": "evaluated|beyond",
-    "Piecewise((n, " + "(" * 70 + "n<3" + ")" * 70 + "), (0, True))": "nested deeper",
-    "Piecewise((n, " + "~" * 70 + "(n<3)), (0, True))": "nested deeper",
-    "cot(n**(10**6)+1)": "exponent beyond",
-    "sin((((n+1)**9+1)**9+1)**9)": "degree beyond 100",
-    "n__x": "single underscores",
-    "a" * 33 + "*n": "32 characters",
+BAD = {  # the text, and what the message about it says
+    "": "the formula is empty; expected a bias in the distance n, as -log(1+n)",
+    "   ": "the formula is empty; expected a bias in the distance n, as -log(1+n)",
+    "-log(1+\u2603*n)": "column 8: '☃' is not part of a formula",
+    "n" + "+1" * MAX_LENGTH: "the formula has 20001 characters; at most 10000 are read",
+    "n+" * 500_000 + "n": "the formula has 1000001 characters; at most 10000 are read",
+    "-2 * lg(n)": "column 6: lg may mean log(x)/log(2) or log(x)/log(10); write which",
+    "-n#2": "column 3: '#' is not part of a formula; a comment begins with # behind a blank, and "
+    "goes to the end of its line",
+    "-n/8#": "column 5: '#' is not part of a formula; a comment begins with # behind a blank, and "
+    "goes to the end of its line",
+    "-n%": "column 3: nothing stands behind %; expected the divisor of a remainder",
+    "-n % ": "column 4: nothing stands behind %; expected the divisor of a remainder",
+    "n%": "column 2: nothing stands behind %; expected the divisor of a remainder",
+    "-log n - log 2": "column 10: log 2 has no brackets; write log(...), which shows where the "
+    "argument ends",
+    "-log 2n": "column 2: log 2 has no brackets; write log(...), which shows where the argument "
+    "ends",
+    "-sqrt 2*n": "column 2: sqrt 2 has no brackets; write sqrt(...), which shows where the "
+    "argument ends",
+    r"-\log 2": "column 2: log 2 has no brackets; write log(...), which shows where the argument "
+    "ends",
+    "-W(n)": "column 2: W(n) may mean a function W of n, or a product; write W*(n) for a product",
+    "-a(n)": "column 2: a(n) may mean a function a of n, or a product; write a*(n) for a product",
+    "-pi(n)": "column 2: pi(n) may mean a function pi of n, or a product; write pi*(n) for a "
+    "product",
+    "-phi(n)": "column 2: phi(n) may mean a function phi of n, or a product; write phi*(n) for a "
+    "product",
+    "-K(n+1)": "column 2: K(...) may mean a function K of ..., or a product; write K*(...) for a "
+    "product",
+    "-C(n, 2)": "column 2: C(...) may mean a function C of ..., or a product; write C*(...) for a "
+    "product",
+    "lambda m: -b(m)": "column 12: b(m) may mean a function b of m, or a product; write b*(m) for "
+    "a product",
+    r"-\mu(n)": "column 2: mu(n) may mean a function mu of n, or a product; write mu*(n) for a "
+    "product",
+    "(" * (MAX_DEPTH + 1)
+    + "n"
+    + ")" * (MAX_DEPTH + 1): "column 61: the formula is nested deeper than 60",
+    "n" + "**n" * (MAX_DEPTH + 1): "column 181: the formula is nested deeper than 60",
+    "+n" * MAX_TOKENS: "the formula has more than 4000 symbols",
+    "__import__('os').system('echo hi')*n": 'column 12: "\'" is not part of a formula',
+    "n.__class__": "column 3: expected a method such as .log(), found '__class__'",
+    "n.system('x')": 'column 10: "\'" is not part of a formula',
+    "n; import os": "column 2: ';' is not part of a formula; several heads need brackets, [-n/4; 0 "
+    "x7]",
+    "lambda n: lambda m: n": "column 19: unexpected ':'",
+    "lambda a, b: a": "column 1: 'a, b' is no name for the distance; one is accepted",
+    "f(x, y) = x": "column 1: 'x, y' is no name for the distance; one is accepted",
+    "eval(n)": "column 1: unknown function 'eval'; the nearest of 38: ceiling, binomial, Heaviside",
+    "9**9**9**9*n": "column 4: is a number of more than 12000 bits",
+    "2**(10**6)*n": "column 1: is a number of more than 12000 bits",
+    "1e999999*n": "column 1: a number of more than 1000 digits",
+    "(2*n)**9999": "column 1: has a constant factor of more than 12000 bits",
+    "1" * 1001 + "*n": "column 1: a number of more than 1000 digits",
+    "Log(1+n)": "column 1: unknown function 'Log'; did you mean 'log'?",
+    "sine(n)": "column 1: unknown function 'sine'; did you mean 'sin'?",
+    "-log(1+x)": "formula '-log(1+x)' has no n, the distance; did you mean n for x?",
+    "log(1+x*y)": "formula 'log(1+x*y)' has no n, the distance; write n for the distance",
+    "exp": "column 1: exp is a function here; write exp(...)",
+    "n*log": "column 3: log is a function here; write log(...)",
+    "I*n": "column 1: 'I' is the name of a function or constant, not of a parameter",
+    "log(-1)*n": "column 1: is not a real number",
+    "sqrt(-2)*n": "column 1: is not a real number",
+    "(-1)**(1/2)*n": "column 1: is not a real number",
+    "acos(2)*n": "column 1: is not a finite real number that can be evaluated",
+    "1/0*n": "column 3: is undefined (a division by zero)",
+    "n/(1-1)": "column 3: is undefined (a division by zero)",
+    "0**-1+n": "column 1: is undefined (a division by zero)",
+    "log(0)+n": "column 1: is undefined (a division by zero, or a singular point)",
+    "gamma(-1)+n": "column 1: is undefined (a division by zero, or a singular point)",
+    "tan(pi/2)+n": "column 1: is undefined (a division by zero, or a singular point)",
+    "zeta(1)*n": "column 1: zeta is the zeta function, which is left out: no published encoding "
+    "has one",
+    "-log(besseli(0, n))": "column 6: besseli is a Bessel function, which is left out: no "
+    "published encoding has one",
+    "-li(n)": "column 2: li is the logarithmic integral, which is left out: no published encoding "
+    "has one",
+    "Ei(-n)": "column 1: Ei is an exponential integral, which is left out: no published encoding "
+    "has one",
+    "Si(n)*n": "column 1: Si is a sine or cosine integral, which is left out: no published "
+    "encoding has one",
+    "E1(n)": "column 1: E1 is an exponential integral, which is left out: no published encoding "
+    "has one",
+    "erfi(1/n)-n": "column 1: erfi is the imaginary error function, which is left out: no "
+    "published encoding has one",
+    "oo": "formula 'oo' is infinite or undefined for all n",
+    "-oo": "formula '-oo' is infinite or undefined for all n",
+    "oo-oo+n": "column 1: is undefined (a division by zero, or a singular point)",
+    "sin(oo)*n": "column 1: sin of infinity",
+    "(i-j)/(i-j-|i-j|)": "formula '(i-j)/(i-j-|i-j|)' is infinite or undefined for all n",
+    "log(|i-j|-(i-j))*(i-j-|i-j|)": "formula 'log(|i-j|-(i-j))*(i-j-|i-j|)' is infinite or "
+    "undefined for all n",
+    "n 2": "column 3: unexpected '2'; write * for a product",
+    "1/2n": "column 4: '1/2n' may mean (a/b)*c or a/(b*c); write the product with * and brackets",
+    "log n^2": "column 1: log n^2 may mean log(n^2) or log(n)^2; write it with brackets",
+    "log2n(n)": "column 1: unknown function 'log2n'; the nearest of 38: log, loggamma, sign",
+    "clp(n)": "column 1: unknown function 'clp'; the nearest of 38: ceiling, sec, log",
+    "round(n/2)": "column 1: round may mean floor(x + 1/2), or the even neighbour of a half; write "
+    "which",
+    "sinc(n)": "column 1: sinc may mean sin(x)/x or sin(pi*x)/(pi*x); write which",
+    r"-\gamma(1+n)": "column 2: \\gamma( may mean \\gamma times the bracket or a function; write "
+    "\\gamma \\cdot ( or \\Gamma(",
+    "-(i-j)*i": "column 3: i beside i - j: a bias is a function of the distance alone, which is i "
+    "- j or n; give a parameter or a length another name",
+    "-oo*(n>4)": "column 1: a product with infinity; write where(n > 64, -oo, 0) or the like",
+    "clip(n)*oo": "column 1: a product with infinity; write where(n > 64, -oo, 0) or the like",
+    "a if n else b": "column 6: expected a condition such as n < 16 or True",
+    "n if n < 3": "column 11: expected else: value if condition else value",
+    r"-\frac{1}{": "column 11: the formula ends here; expected a number, a name, a function or a "
+    "bracket",
+    r"-\frac{n^12}{2}": "column 10: an exponent of several digits needs braces: ^{...}",
+    r"\begin{cases} n & n < 3": "column 24: expected the next case or the end of the cases",
+    r"\undefined{n}": "column 1: '\\undefined' is not part of a formula",
+    "n+": "column 3: the formula ends here; expected a number, a name, a function or a bracket",
+    "*n": "column 1: '*' cannot stand here; expected a number, a name, a function or a bracket",
+    "(n": "column 3: expected ')', found the end of the formula",
+    "n)": "column 2: unexpected ')'",
+    "|n": "column 3: expected '|', found the end of the formula",
+    "sin(n, 2)": "column 1: sin takes 1 argument(s), 2 given",
+    "log()": "column 1: log takes 1 to 2 argument(s), 0 given",
+    "harmonic(n, 1/2)": "column 1: harmonic takes 1 argument(s), 2 given",
+    "Mod(n)": "column 1: Mod takes 2 argument(s), 1 given",
+    "Mod(n, 0)": "column 1: has modulus 0",
+    "n<3": "column 2: unexpected '<'",
+    "Piecewise((n, n))": "column 15: expected a condition such as n < 16 or True",
+    "Piecewise(n)": "column 11: expected '(', found 'n'",
+    "Sum(k, (k, 1, 10**6))*n": "column 1: sums of more than 1000 terms",
+    "Sum(k, (n, 1, 3))": "column 9: expected the name of the summation index",
+    "Sum(k, (k, 1, n/2))": "column 1: the bounds of a sum must be integers for every n",
+    "Sum(k)": "column 6: expected Sum(f, (k, a, b))",
+    "polygamma(n, 2)": "column 1: needs an order from 0 to 20",
+    "polygamma(21, n)": "column 1: needs an order from 0 to 20",
+    "exp(exp(exp(10)))*n": "column 1: is not a finite real number that can be evaluated",
+    "binomial(10**8, 5*10**7)-n": "column 1: is a constant beyond 2**100000",
+    "gamma(10**8)*n": "column 1: is a constant beyond 2**100000",
+    "floor(exp(exp(20)))*n": "column 7: is a constant beyond 2**100000",
+    "Piecewise((n, "
+    + "(" * 70
+    + "n<3"
+    + ")" * 70
+    + "), (0, True))": "column 74: the formula is nested deeper than 60",
+    "Piecewise((n, "
+    + "~" * 70
+    + "(n<3)), (0, True))": "column 75: the formula is nested deeper than 60",
+    "cot(n**(10**6)+1)": "column 5: has an exponent beyond 10000",
+    "sin((((n+1)**9+1)**9+1)**9)": "column 5: is a nested power of a degree beyond 100",
+    "10^3000*10^3000*n": "column 1: is a number of more than 12000 bits",
+    "-nan*(i-j)/8": "column 2: nan may mean no number, or a parameter; write another letter",
+    "n mod 5": "column 3: mod 5 has no brackets",
+    "Piecewise((1, Not(n < 3, n < 4)), (0, True))": "column 15: Not takes 1 argument(s)",
+    "Piecewise((1, Eq(n)), (0, True))": "column 15: Eq takes 2 argument(s)",
+    "Sum(k < 3, (k, 1, 3))*n": "column 7: unexpected '<'",
+    "Sum(Sum(k, (k, 1, 2)), (k, 1, 3))*n": "column 13: k is the index of a sum around this one; "
+    "take another name",
+    "n.float(": "column 3: the bracket of .float( is not closed",
+    "n.to(int)": "column 3: .to(int) may round its argument; write floor(...) where it does",
+    "n.max()": "column 3: it takes the max of a row; maximum(a, b) is the max of two",
+    "log^2": "column 6: expected the argument of log in brackets",
+    "log^0(n)": "column 5: log^... takes a positive power, as log^2(n); write another outside",
+    "log(n, base=2)": "column 1: log takes no argument 'base' by name",
+    "log_3(n)": "column 1: a logarithm to base 3 is written log(...)/log(3)",
+    "f(n+1)": "column 1: f is no function; write a product as f*(...)",
+    "clip(n, 1, 2, 3)": "column 1: clip takes a value, a least and a greatest one",
+    "clip(n, lo=1)": "column 1: clip takes a value, a least and a greatest one",
+    r"-\sqrt[1]{n}": "column 8: the index of a root is a whole number from 2",
+    r"-\sqrt[a]{n}": "column 8: the index of a root is a whole number from 2",
+    r"-\frac{n}x": "column 10: expected a group in braces",
+    r"\begin{cases} n & n < 3 \\ 2 & \text{otherwise} x \end{cases}": "column 49: expected the "
+    "next case or the end of the cases",
+    "-beta(n": "column 8: expected ')', found the end of the formula",
+    "polygamma n": "column 1: polygamma takes 2 arguments; write polygamma(...)",
+    "-log n(1+n)": "column 2: log n(1 may mean log(n(1) or log(n)(1; write it with brackets",
+    "sin n cos n": "column 1: sin n cos may mean sin(n cos) or sin(n) cos; write it with brackets",
+    r"\log n 2": "column 8: unexpected '2'; write * for a product",
+    "-n*[1]": "column 4: '[' cannot stand here; expected a number, a name, a function or a bracket",
+    "n__x": "column 1: 'n__x' is not a name for a parameter; accepted: letters, digits and single "
+    "underscores, beginning with a letter, 32 characters at most",
+    "a" * 33 + "*n": "column 1: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' is not a name for a parameter; "
+    "accepted: letters, digits and single underscores, beginning with a letter, 32 characters "
+    "at most",
 }
 
 
 @pytest.mark.parametrize("text", BAD, ids=lambda t: t[:24] or "empty")
 def test_bad_input_is_refused_in_one_line(refusal, text):
-    assert len(refusal(BAD[text], read, text)) < 700
+    error = refusal("", read, text)
+    assert BAD[text] in error and len(error) < 700
 
 
 LIMITS = {  # the last formula of its kind that is read, and the first that is not
@@ -392,26 +462,38 @@ def test_sympy_expressions_come_in_the_projects_symbols():
     assert as_expression(wide * x) == parameter("k", "nonnegative") * n
     of_any_kind = sympy.Symbol("k", complex=True)
     assert as_expression(of_any_kind * x, {"k": "real"}) == parameter("k", "real") * n
+    assert as_expression(2.5) == R(5, 2) and as_expression(3) == 3
+
+
+NO_KIND = "a formula is text, a SymPy expression, a function, a module or an array, not "
+COMPLEX = "SymPy may take a for complex, or says only what it is not; accepted: "
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "message"),
     [
-        sympy.I * n,
-        sympy.airyai(n),
-        sympy.Derivative(sympy.log(n), n),
-        sympy.zoo * n,
-        None,
-        True,
-        sympy.Integral(n, n),
-        ["n"],
-        -sympy.Symbol("a", complex=True) * n,
-        -sympy.Symbol("a", imaginary=True) * n,
-        -sympy.Symbol("a", positive=False) * n,
+        (sympy.I * n, "ImaginaryUnit in 'I*n' is not part of a formula"),
+        (sympy.airyai(n), "airyai in 'airyai(n)' is not part of a formula"),
+        (sympy.Derivative(sympy.log(n), n), "Derivative in 'Derivative(log(n), n)' is not part"),
+        (sympy.zoo * n, "ComplexInfinity in 'zoo*n' is not part of a formula"),
+        (None, f"{NO_KIND}NoneType"),
+        (True, f"{NO_KIND}bool"),
+        (["n"], f"{NO_KIND}list"),
+        (sympy.Matrix([n]), f"{NO_KIND}MutableDenseMatrix"),
+        (sympy.true, "'True' is not a formula with a number at each distance"),
+        (n < 3, "'n < 3' is not a formula with a number at each distance"),
+        (sympy.Piecewise((n, n < 3)), "'Piecewise((n, n < 3))': no value is given for large n"),
+        (
+            sympy.Symbol("k", positive=True) * sympy.Symbol("k", real=True) * n,
+            "formula 'k*k*n' has two symbols of SymPy called k; accepted: one of each name",
+        ),
+        (-sympy.Symbol("a", complex=True) * n, COMPLEX),
+        (-sympy.Symbol("a", imaginary=True) * n, COMPLEX),
+        (-sympy.Symbol("a", positive=False) * n, COMPLEX),
     ],
 )
-def test_sympy_expressions_beyond_the_grammar_are_refused(refusal, bad):
-    refusal("", as_expression, bad)
+def test_sympy_expressions_beyond_the_grammar_are_refused(refusal, bad, message):
+    assert message in refusal("", as_expression, bad)
 
 
 def test_integers_that_python_does_not_write_are_refused(refusal):

@@ -9,18 +9,17 @@ import sympy
 import torch
 from safetensors.torch import save_file
 
-from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import n
 from farfield.validation.harness.settings import ScaleSettings
 from farfield.validation.models.biases import with_bias
 from farfield.validation.models.finished_run import _temper
-from farfield.validation.models.outline import LayerOutline, ModelOutline
+from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
 
 Some = SimpleNamespace
 
 
 def model(heads, layers=1, **more):
-    layer = LayerOutline(heads=heads, key_heads=1, head_size=16, positions="absolute")
+    layer = LayerOutline(heads=heads, key_heads=1, head_size=16, rotation=Rotary(16, 1e4))
     return ModelOutline(Path("/nowhere/small"), "toy", (layer,) * layers, notes=("one",), **more)
 
 
@@ -36,7 +35,7 @@ def powers(*exponents):
 BLOOM, FALCON = Some(model_type="bloom"), Some(model_type="falcon", alibi=True)
 EVEN_FIRST = {8: [2, 4, 6, 8, 1, 3], 12: [3, 6, 9, 12, "3/2", "9/2"]}
 SLOPES = [
-    (BLOOM, 2, powers(4, 8), "rounds slope times position"),
+    (BLOOM, 6, powers(*EVEN_FIRST[8]), "rounds slope times position"),
     (FALCON, 2, [slope / 4 for slope in powers(4, 8)], "to bfloat16 at every position"),
     (mpt(), 6, powers(*EVEN_FIRST[8]), ""),
     (mpt(12), 6, powers(*EVEN_FIRST[12]), "alibi_bias_max 12, as configured; .* computes with 8 "),
@@ -51,6 +50,12 @@ def test_the_slopes_of_a_family(text, heads, slopes, note):
     for layer in found.layers:
         assert [*layer.encoding.biases] == [-slope * n for slope in slopes]
         assert (layer.positions, layer.rotation) == ("bias", None)
+    own = {
+        "bloom": "Press",
+        "falcon": "Falcon: ALiBi divided by sqrt",
+        "mpt": "MPT: ALiBi, exponents",
+    }
+    assert found.layers[0].encoding.source.startswith(own[text.model_type])
     assert re.fullmatch(f"one(;.*{note}.*)?", ";".join(found.notes))
     assert len(found.notes) == 1 + bool(note)
 
@@ -110,8 +115,3 @@ TEMPERS = [
 @pytest.mark.parametrize(("scale", "said"), TEMPERS)
 def test_the_factor_of_a_run(scale, said):
     assert _temper(scale, 64) == said
-
-
-def test_bloom_has_the_slopes_of_alibi():
-    found = with_bias(model(6), BLOOM).layers[0].encoding
-    assert found.biases == encoding("alibi", heads=6).biases

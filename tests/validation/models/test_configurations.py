@@ -1,5 +1,6 @@
 """A configuration: its training length, its remarks and its refusals, each written down by hand."""
 
+import inspect
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 import torch
 
 from farfield.numerics.masks import CAUSAL, Mask
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.number import SHARES
 from farfield.validation.harness.data import Text
-from farfield.validation.models import opened
+from farfield.validation.models import configuration, observed, opened
+from farfield.validation.models import text as text_module
+from farfield.validation.models.audit import audit
 from farfield.validation.models.configuration import (
     _accepted,
     _cast,
@@ -25,8 +28,13 @@ from farfield.validation.models.configuration import (
     class_of,
     read_json,
 )
+from farfield.validation.models.empirical import empirical_receptive_field
 from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
-from farfield.validation.models.perplexities import _passes, hf_stride, hidden, llama_cpp, lm_eval
+from farfield.validation.models.perplexities import (
+    hidden,
+    model_perplexity,
+)
+from farfield.validation.models.smallest_window import smallest_window
 from farfield.validation.models.text import text_of
 
 Some = SimpleNamespace
@@ -142,7 +150,7 @@ class Strict:
                     f"Error: field '{key}' is wrong\n Expected {kind.__name__}, {name}"
                 )
         if values.get("bad"):
-            raise ValueError("it stops")
+            raise ValueError("Error: field 'hidden': Expected str")
         return values
 
 
@@ -156,7 +164,7 @@ def test_numbers_are_taken_for_what_the_library_wants(refusal):
         "word 5, which the library transformers refuses .field 'word' is wrong Expected str, int.; "
     )
     refusal(told + "accepted: what it takes for kind", _accepted, HERE, "kind", Strict, {"word": 5})
-    told = "has bad 7, which the library transformers refuses .it stops.; accepted"
+    told = "has bad 7, which the library transformers refuses .field 'hidden': Expected str.; "
     refusal(told, _accepted, HERE, "kind", Strict, {"word": "a", "bad": 7})
     found = [*_values({"a": {"b": 2, "c": {"b": 3}}, "b": 1}, "b")]
     assert found == [2, 3, 1]
@@ -173,6 +181,8 @@ LENGTHS = [
     ({"n_ctx": 32}, {}, (32, "by the configuration")),
     ({"n_ctx": 32}, {"n_positions": 64}, (64, "the library's default")),
     ({"n_ctx": 32, "text_config": {"n_ctx": 16}}, {}, (16, "by the configuration")),
+    ({"n_ctx": 32, "other": {}}, {}, (32, "by the configuration")),
+    ({}, {"n_ctx": 1}, (1, "the library's default")),
     ({"seq_length": 8}, {"max_seq_len": 8}, (8, "by the configuration")),
     ({"model_max_length": 8}, {"model_max_length": 8}, (8, "by the configuration")),
     ({"model_max_length": 8}, {}, (None, "")),
@@ -188,6 +198,49 @@ LENGTHS = [
 @pytest.mark.parametrize(("values", "text", "said"), LENGTHS)
 def test_the_training_length_and_who_names_it(values, text, said):
     assert _trained(values, Some(**text)) == said
+
+
+@pytest.mark.parametrize(
+    ("table", "ends"), [(None, None), (63, None), (64, 64), (66, 64), (72, 64), (73, None)]
+)
+def test_rows_end_with_a_table_of_about_the_training_length(table, ends, monkeypatch):
+    """Some tables have a few rows more than there are positions."""
+    text = Some(hidden_size=32, vocab_size=9, max_position_embeddings=64)
+    config = Some(get_text_config=lambda decoder: text if decoder else None)
+    seen = observed.Observed((FAR,), True, table, ends is None)
+    monkeypatch.setattr(configuration, "library_config", lambda *_: (config, "llama", "a note"))
+    monkeypatch.setattr(observed, "observe", lambda given: seen if given is config else None)
+    values = {"model_type": "my", "n_ctx": 64, "n_layer": 1}
+    found, own = configuration.described(HERE, values)
+    crossed = "the self-attention of the decoder; keys of the encoder's output are kept besides"
+    rows = f"rows end with the table of {ends} positions"
+    assert found == ModelOutline(
+        HERE,
+        "llama",
+        (FAR,),
+        width=32,
+        vocabulary=9,
+        trained=64,
+        trained_from="by the configuration",
+        longest=ends,
+        causal=True,
+        notes=("a note", crossed if ends is None else rows),
+        values=values,
+    )
+    assert own is text
+
+
+VERSIONS = {"5.22.9": False, "4.99.0": False, "5.23.0": True, "5.23.0.dev0": True, "6.0": True}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_oldest_version_of_the_library(version, monkeypatch, refusal):
+    found = Some(__version__=version)
+    monkeypatch.setattr(configuration, "library", lambda *_: found)
+    if VERSIONS[version]:
+        assert configuration.transformers() is found
+    else:
+        refusal(f"transformers {version} is .*: from 5.23", configuration.transformers)
 
 
 FAR = LayerOutline(heads=4, key_heads=2, head_size=8, cached=32, rotation=Rotary(8, 1e4))
@@ -346,40 +399,6 @@ def test_windows_that_hide_what_a_view_shows_are_named():
     assert told(Mask(9), 9) == told(Mask(20), None) == told(CAUSAL, 9) == []
 
 
-def scored(protocol, tokens, length, bos):
-    """The row, the scored places in the row and their weights, of each window."""
-    found = protocol(np.arange(tokens) + 100, length, bos)
-    return [(row.tolist(), at.tolist(), weight.tolist()) for row, at, weight in found]
-
-
-def test_protocols_score_what_they_say():
-    def row(start, end, first=None):
-        return [*([] if first is None else [first]), *range(100 + start, 100 + end)]
-
-    assert scored(hf_stride, 9, 4, None) == [
-        (row(0, 4), [1, 2, 3], [1, 1, 1]),
-        (row(2, 6), [2, 3], [0.5, 0.5]),
-        (row(4, 8), [2, 3], [0.5, 0.5]),
-        (row(6, 9), [2], [0]),  # as often as there are new tokens, less one
-    ]
-    assert scored(hf_stride, 3, 1, None) == []
-    assert scored(llama_cpp, 11, 5, 7) == [
-        ([7, *row(1, 5)], [3, 4], [1, 1]),
-        ([7, *row(6, 10)], [3, 4], [1, 1]),
-    ]
-    assert scored(lm_eval, 8, 3, 7) == [
-        (row(0, 3, 7), [1, 2, 3], [1, 1, 1]),
-        (row(2, 6), [1, 2, 3], [1, 1, 1]),
-        (row(4, 8), [2, 3], [1, 1]),
-    ]
-    with pytest.raises(InputError, match="accepted: bos 'auto'"):
-        scored(lm_eval, 8, 3, None)
-    passes = [
-        _passes(p, 6, 128, 32) for p in ("last-token", "non-overlapping", "hf-stride", "lm-eval")
-    ]
-    assert passes == [6, 24, 48, 24]
-
-
 def test_a_text_of_bytes_or_tokens_fits_its_model(refusal, tmp_path):
     model = ModelOutline(tmp_path, "toy", (FAR,), vocabulary=300, values={"bos_token_id": 5})
     tokens = np.array([3, 299, 0], dtype=np.int64)
@@ -406,5 +425,58 @@ def test_a_text_of_bytes_or_tokens_fits_its_model(refusal, tmp_path):
     refusal("has 300 tokens, words has 256; accepted", text_of, model, text)
     whole = text_of(replace(model, vocabulary=256), text)
     assert (whole.train.tobytes(), whole.held_out.tobytes()) == (b"abc", b"def")
+    (tmp_path / "tokenizer.json").write_text("none")
+    assert text_of(model, tokens).held_out is tokens  # has tokens already
+    run = replace(model, kind="farfield", vocabulary=256)
+    assert text_of(run, text).source == "words"
+    refusal("tokenizer.json cannot be read", text_of, model, text)
     few = np.array([1, 2], dtype=np.uint8)  # of 257 tokens or more, so none is a text of bytes
     assert text_of(model, few).held_out.tolist() == [1, 2]
+
+
+def test_a_text_is_encoded_in_the_tokens_of_its_model(monkeypatch, refusal, tmp_path):
+    """Of each part 2 MiB at most; a coder puts a first token, or none."""
+    done, lengths, first = [], [], [9]
+
+    def encode_batch(texts, add_special_tokens):
+        lengths.extend(map(len, texts))
+        return [Some(ids=[3, 4]) for _ in texts]
+
+    coder = Some(
+        no_truncation=lambda: done.append("truncation"),
+        no_padding=lambda: done.append("padding"),
+        encode_batch=encode_batch,
+        encode=lambda words, add_special_tokens=True: Some(ids=first * add_special_tokens + [3]),
+    )
+    monkeypatch.setattr(text_module, "tokenizer_of", lambda given: coder)
+    model = ModelOutline(tmp_path / "x.gguf", "toy", (FAR,), vocabulary=10)
+    parts = [np.full(size, 97, dtype=np.uint8) for size in ((2 << 20) + 1, 5)]
+    read = text_of(model, Text("words", *parts))
+    assert (done, lengths) == (["truncation", "padding"], [2 << 20, 5])
+    assert (read.train.tolist(), read.held_out.tolist(), read.bos) == ([3, 4], [3, 4], 9)
+    assert read.source == "words, in tokens of x.gguf" and read.train.dtype == np.uint32
+    assert text_module.encoder_of(model)("a") == [3]
+    assert text_module.encoder_of(replace(model, path=tmp_path)) is None
+    first.clear()
+    assert text_of(model, Text("words", *parts)).bos is None
+    short = replace(model, vocabulary=4)
+    refusal("gives token 4, the model has 4; accepted", text_of, short, Text("words", *parts))
+
+
+DEFAULTS = [
+    (model_perplexity, {"text": None, "protocol": "last-token", "samples": 64, "bos": "auto"}),
+    (
+        empirical_receptive_field,
+        {"kind": "gradient", "q": "99/100", "eps": "1/100", "rows": 32, "bos": "auto"},
+    ),
+    (smallest_window, {"loss": "1/100", "segments": 16, "bos": "auto", "folder": "out/window"}),
+    (audit, {"rows": 1, "cache_dtype": "bf16", "tensor_parallel": 1, "page": 16}),
+    (audit, {"eps": SHARES, "error": "1/1000", "lengths": (), "trained": None}),
+    (opened.open_model, {"tokens": 1024, "device": None, "dtype": None, "by_layer": False}),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), DEFAULTS)
+def test_what_is_not_given_is_as_it_is_said(call, said):
+    usual = {name: each.default for name, each in inspect.signature(call).parameters.items()}
+    assert said.items() <= usual.items()

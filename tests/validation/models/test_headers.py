@@ -48,6 +48,7 @@ MADE = [
         replace(FAR, cached=2 * (16 + 16))] * 4),
     ("llama", WINDOW, [FAR] * 4),
     ("llama", SOME, [FAR, NOTHING, NOTHING, FAR]),
+    ("llama", {"attention__head_count": None, "attention__head_count_kv": None}, [NOTHING] * 4),
     ("llama", {"attention__head_count": [8, 6, 8, 8], "attention__head_count_kv": None}, [
         replace(FAR, heads=h, key_heads=h, cached=h * 40) for h in (8, 6, 8, 8)]),
     ("llama", {"rope__dimension_count": 8}, [replace(FAR, rotation=Rotary(8, 1e4))] * 4),

@@ -1,7 +1,6 @@
 """A GGUF file, a name in the hub's cache and a live model are models like a folder."""
 
 import gguf
-import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -11,7 +10,6 @@ from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe, place_of
 from farfield.validation.models.opened import open_model
 from farfield.validation.models.perplexities import model_perplexity
-from farfield.validation.models.smallest_window import smallest_window
 from farfield.validation.models.text import text_of
 
 HEADS, KEYS, WIDTH = 4, 2, 32
@@ -118,18 +116,6 @@ def test_a_gguf_file_reads_a_text_in_its_own_tokens(small, tmp_path):
     assert set(read.held_out.tolist()) == {*b"the cand", 256}  # of the bytes a and b together
     found = model_perplexity(small, [8, 16], text=str(text), samples=8)
     assert found.model == "small.gguf" and len(found.lengths) == 2
-
-
-def test_the_smallest_window_of_a_gguf_file_is_that_of_its_model(network, small, tmp_path):
-    tokens = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint16)
-    file = tmp_path / "tokens.npy"
-    np.save(file, tokens)
-    how = {"loss": "1/5", "length": 16, "segments": 2, "bos": "no"}
-    found = [
-        smallest_window(model, str(file), folder=str(tmp_path / str(k)), **how)
-        for k, model in enumerate((small, network))
-    ]
-    assert found[0].sliding_window == found[1].sliding_window
 
 
 def test_a_file_that_cannot_be_read_is_refused_in_a_line(refusal, small, tmp_path):

@@ -177,19 +177,3 @@ def test_caps_and_factors_of_logits_are_those_that_the_attention_is_given(kind, 
         assert cap == layer.cap
     changed = any(layer.temper or layer.cap for layer in model.layers)
     assert changed == (kind != "gemma3_text")
-
-
-def test_a_type_that_is_new_is_observed_without_a_change_here(tmp_path):
-    """A class that the library has just been given, with a window that no file of ours names."""
-
-    class NewConfig(transformers.LlamaConfig):
-        model_type = "brand_new"
-
-    class NewModel(transformers.MistralModel):
-        config_class = NewConfig
-
-    transformers.AutoConfig.register("brand_new", NewConfig)
-    transformers.AutoModel.register(NewConfig, NewModel)
-    config = NewConfig(num_hidden_layers=3, sliding_window=7, head_dim=24, num_attention_heads=4)
-    model, _ = described(tmp_path / "new", as_file(config))
-    assert {(o.width, o.cached, o.observed) for o in model.layers} == {(7, 2 * 4 * 24, True)}

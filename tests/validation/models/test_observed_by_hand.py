@@ -24,10 +24,12 @@ from farfield.validation.models.observed import (
     _attending,
     _base,
     _both,
+    _cache,
     _Call,
     _calls,
     _causal,
     _edge,
+    _enter,
     _factor,
     _frequencies,
     _held,
@@ -135,14 +137,14 @@ def test_a_call_of_attention_is_noted():
 
 
 def test_keys_that_are_chosen_are_counted_where_a_layer_attends():
-    watch, scores = _Watch(), torch.arange(24.0).reshape(4, 6)
+    watch, scores = _Watch(), torch.arange(24.0).reshape(1, 4, 6)
     for layer, attending in ((None, True), (2, False)):
         watch.layer, watch.attending = layer, attending
-        assert watch.choose(scores, 2)[1].tolist() == [[5, 4]] * 4 and not watch.picks
+        assert watch.choose(scores, 2)[1].tolist() == [[[5, 4]] * 4] and not watch.picks
     watch.attending = True
-    assert watch.choose(scores, 3, 0)[0].shape == (3, 6) and watch.picks == {2: (3, 4)}
+    assert watch.choose(scores, 3, 1)[0].shape == (1, 3, 6) and watch.picks == {2: (3, 4)}
     watch.tokens, watch.alike = SHORT + 1, False
-    assert watch.choose(scores, 1).values.shape == (4, 1) and watch.picks == {2: (1, 6)}
+    assert watch.choose(scores, 1).values.shape == (1, 4, 1) and watch.picks == {2: (1, 6)}
     watch.alike = True
     with pytest.raises(observed._Enough):
         watch.choose(scores, 5)
@@ -154,10 +156,10 @@ def test_what_turns_a_layer_is_the_newest_output_that_it_is_given():
     watch.turn(one)
     assert not watch.turned  # outside a layer
     watch.outputs += [(one, "first"), (other[:1], "second"), (one, "third")]
-    for layer, given in enumerate([(3, [one]), (other[1:],), ((one.clone(), other),), (7, other)]):
+    for layer, given in enumerate([(3, [one]), (other[1:],), (one[1:],), (7, other)]):
         watch.layer = layer
         watch.turn(*given)
-    assert watch.turned == {0: "third", 1: "second", 2: None, 3: None}
+    assert watch.turned == {0: "third", 1: "second", 2: "third", 3: None}
     watch.layer = 0
     watch.turn(one.clone())
     assert watch.turned[0] == "third"
@@ -167,13 +169,14 @@ def test_a_row_is_given_as_the_network_takes_it():
     asked = []
 
     def network(**more):
-        asked.append({k: v if isinstance(v, bool) else tuple(v.shape) for k, v in more.items()})
+        asked.append({k: v if v is True else (*v.shape, v.dtype) for k, v in more.items()})
         if more.get("use_cache"):
             raise TypeError
         return "out"
 
-    both = {"input_ids": (1, 12), "decoder_input_ids": (1, 9)}
-    for encoder, ids in ((False, {"input_ids": (1, 9)}), (True, both)):
+    row, longer = (1, 9, torch.long), (1, 12, torch.long)
+    both = {"input_ids": longer, "decoder_input_ids": row}
+    for encoder, ids in ((False, {"input_ids": row}), (True, both)):
         network.config = Some(is_encoder_decoder=encoder)
         assert _row(network, 9) == "out"
         assert asked[-2:] == [ids | {"use_cache": True}, ids]
@@ -255,6 +258,11 @@ class OwnAttn(OwnAttention):
     pass
 
 
+class ScaledAttention(nn.Module):
+    def forward(self, x, position_scale, scale, attention_mask=None):
+        return x
+
+
 class AttentionOfNoMask(nn.Module):
     def forward(self, x):
         return x
@@ -267,6 +275,35 @@ def test_an_attention_is_known_by_its_name_and_its_mask():
     assert [*map(layer_of, [*told, Some()])] == [2, 3, 0, None, None]
 
 
+def test_an_attention_that_is_entered_is_noted_with_its_mask_and_its_factors():
+    watch, x = _Watch(), torch.zeros(1)
+    mask = watch.make_mask(None)(1, 2, 3, mask_function=_both)
+    _enter(watch, 4, False, ScaledAttention(), (x, x, 1.0), {})
+    assert (watch.layer, watch.attending, watch.given, watch.scaled) == (4, False, {}, set())
+    module = ScaledAttention()
+    for layer, args, named in (
+        (1, (x, 2.0, 1.0), {"attention_mask": mask}),
+        (2, (x,), {"position_scale": x, "scale": 1.0}),
+        (3, (x, 2.0, 1.0, x), {}),
+        (3, (x, 2.0, 1.0, mask), {}),
+        (5, (x,), {}),
+    ):
+        _enter(watch, layer, True, module, args, named)
+    assert (watch.layer, watch.attending, watch.scaled) == (5, True, {2})
+    assert watch.given == {1: _both, 2: _causal, 3: False}
+
+
+def test_the_cache_of_an_output_is_that_of_its_own_keys():
+    cache, own = Some(layers=[1]), Some(layers=[2])
+    both = Some(self_attention_cache=own)
+    given = [Some(cache=None, past_key_values=cache), Some(cache=own, past_key_values=cache)]
+    given += [Some(cache_params=cache), Some(past_key_values=both), Some()]
+    assert [_cache(out) for out in given] == [cache, own, cache, own, None]
+    for strange in (Some(state=1), Some(cache=Some()), Some(cache=cache, state=1)):
+        with pytest.raises(NotObserved, match="state of a form"):
+            _cache(strange)
+
+
 # -- what was seen -------------------------------------------------------------------------------
 
 
@@ -276,6 +313,10 @@ def both_sides(before, after):
 
 def chunks(size):
     return and_masks(chunked_overlay(size, torch.zeros(1, dtype=torch.long)), causal_mask_function)
+
+
+def padded(left_padding):
+    return lambda batch, head, query, key: key >= left_padding[batch]
 
 
 WINDOWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 4095, 4096, 3 << 18)
@@ -295,6 +336,7 @@ PATTERNS = [
     (lambda batch, head, query, key: (key <= query + 1) & (key >= query - query % 7), None),
     (lambda batch, head, query, key: (key <= query) & (key >= query - query % 6 - 1), None),
     (lambda batch, head, query, key: 1 / 0, None),
+    (and_masks(padded(meta(1, dtype=torch.long)), causal_mask_function), (None, False, False)),
 ]
 
 
@@ -358,8 +400,9 @@ def test_layers_are_read_from_what_a_run_noted():
     watch.tables, watch.calls = [64, None], [*watch.calls, call(rows=SHORT, keys=9)]
     found = _read(config, network(is_encoder_decoder=True), watch, kept)
     assert (len(found.layers), found.table, found.encoded) == (4, 64, True)
+    config = Some(num_attention_heads=4, hidden_size=24)
     alone = _read(config, network(), _Watch(given={1: _both}), None)
-    assert (alone.cached, len(alone.layers)) == (False, 5)
+    assert (alone.cached, len(alone.layers)) == (False, 2)
     assert alone.layers[1] == LayerOutline(
         both_sides=True, heads=4, key_heads=4, head_size=6, positions=""
     )
@@ -386,6 +429,8 @@ def test_a_layer_is_read_from_its_call_and_its_cache():
     kept = _attending(config, watch, 0, None, _Kept(3, 60, 0, 0, 9), None, False)
     assert (kept.heads, kept.key_heads, kept.head_size, kept.keeps) == (3, 3, 10, 9)
     assert (kept.observed, kept.temper, kept.positions, kept.cap) == (False, "", "", None)
+    bare = _attending(Some(), watch, 0, None, _Kept(), None, True)
+    assert (bare.heads, bare.key_heads, bare.head_size) == (1, 1, 0)
     for stops, width, keeps in ((5, 5, None), (None, 5, math.inf), (None, None, None), (7, 5, 7)):
         view = width, False, False
         assert _attending(config, watch, 0, given, _Kept(2, 8, 0, 0, stops), view, False).keeps == (
@@ -429,7 +474,7 @@ def test_the_source_of_a_rotation_is_the_only_one_or_the_one_of_its_kind():
 
 
 def test_settings_and_base_of_a_rotation():
-    by_kind = {"near": {"rope_theta": 1.0}, "far": {"rope_theta": 2.0}}
+    by_kind = {"near": {"rope_theta": 1.0}, "far": {"rope_theta": 2.0}, "factor": 2}
     config = Some(layer_types=["near", "far"])
     made = Turns(Some(rope_parameters=by_kind))
     said = [

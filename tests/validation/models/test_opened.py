@@ -375,17 +375,6 @@ def test_an_audit_recommends_no_command_that_would_refuse(spoiled):
 # -- bounds, fields -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["gradient", "attention"])
-def test_a_field_that_fills_its_segment_says_at_least(kind, outside_models, numbers):
-    asked = {"kind": kind, "length": 32, "segments": 3}
-    found = empirical_receptive_field(outside_models.folder("llama"), numbers, **asked)
-    assert found.at_least and "at least the nearest" in str(found).replace("\n", " ")
-    near = empirical_receptive_field(
-        outside_models.folder("mistral"), numbers, kind=kind, length=60, segments=3
-    )
-    assert not near.at_least and near.tokens <= 1 + 2 * 8
-
-
 def test_the_gradient_of_a_window_is_that_of_the_window(outside_models, numbers):
     """The backward pass makes each layer again, under the same windows."""
     opened = open_model(describe(outside_models.folder("llama")))
