@@ -298,6 +298,78 @@ PLACES = [  # a family; parameters at which bounds are decided, gauged, and the 
         (44, 76, 145.8493),
         *(None, None, (False, False), "None"),
     ),
+    (
+        "-n*a",
+        {"trf": "<=64", "assumptions": {"a": "(0, 1]"}},
+        (2, 15, -54.4945),
+        [0.071955784156, 0.071955784157],
+        None,
+        (False, True),
+        "1",
+    ),
+    (
+        "-n*a",
+        {"trf": "<=64", "assumptions": {"a": "(0, 1)"}},
+        (2, 15, -54.4945),
+        [0.071955784156, 0.071955784157],
+        None,
+        (False, False),
+        "1/2",
+    ),
+    (
+        "-a*log(1+n)",
+        {"trf": ">=2"},
+        (2, 13, 28.3601),
+        [1.0, 1.0000000001],
+        [6.7371350879, 6.737135088],
+        (False, True),
+        "2",
+    ),
+    (
+        "-a*n",
+        {"trf": ">=64", "optimise": "leak"},
+        (2, 16, -59.1984),
+        None,
+        [0.07309793946, 0.073097939461],
+        (False, True),
+        "13/178",
+    ),
+    (
+        "-a*n",
+        {"trf": "<=64", "optimise": "leak"},
+        (2, 16, -59.4281),
+        [0.071955784156, 0.071955784157],
+        None,
+        (False, False),
+        "1",
+    ),
+    (
+        "window",
+        {"trf": ">=64, <=128", "optimise": "leak"},
+        (5, 131, 854.9856),
+        [63.0, 63.000000001],
+        [129.0, 129.00000001],
+        (False, True),
+        "64",
+    ),
+    (
+        "-n^a",
+        {"trf": "<=12"},
+        (2, 13, -6.692),
+        [0.67529459301, 0.67529459302],
+        None,
+        (False, False),
+        "1",
+    ),
+    (
+        "-log(1+n)*(1+exp(-a))",
+        {"trf": ">=64", "assumptions": {"a": "real"}},
+        (2, 10, 3.0731),
+        [0.0095597176372, 0.0095597176373],
+        None,
+        (True, False),
+        "1",
+    ),
 ]
 
 
@@ -325,6 +397,7 @@ def test_a_design_looks_at_so_many_places(family, options, cost, low, high, clos
     for end, wanted in ((found.low, low), (found.high, high)):
         assert end == wanted is None or [*map(float, end)] == pytest.approx(wanted, rel=1e-12)
     assert (found.closed, str(found.value)) == (closed, value)
+    assert found.reason is None or value == "None"
 
 
 SHARES = [
