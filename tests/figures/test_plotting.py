@@ -132,7 +132,7 @@ def test_files_with_their_data(tmp_path):
         assert figure.read_bytes().startswith(start)
         rows = list(csv.DictReader(table.open(encoding="utf-8")))
         assert list(rows[0]) == ["formula", "head", "x", "y"] and len(rows) == len(drawn.data)
-    assert {p.formula for p in drawn.data} == {"-n/8", "-n/8 #2"}
+    assert {p.formula for p in drawn.data} == {"-n/8", "-n/8 #2"} == words(drawn.figure)
 
 
 @pytest.mark.parametrize(

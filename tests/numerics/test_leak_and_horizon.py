@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from farfield import dtype_horizon, encoding, leak
-from farfield.numerics import horizon
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_horizons_of_any_series(text, bias):
 
 
 def test_a_horizon_that_is_not_proved_is_unknown(short_envelopes, monkeypatch):
-    monkeypatch.setattr(horizon, "MAX_BALLS", 500)
+    monkeypatch.setattr("farfield.numerics.horizon.MAX_BALLS", 500)
     found = dtype_horizon("-2*log(1+n)+sin(n)", "fp32")
     assert found.tokens is None and found.label is None and found.status == "unknown"
 

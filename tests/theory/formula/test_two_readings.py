@@ -154,6 +154,8 @@ READ = {  # the text: what it means, in a text that can be read in one way
     r"-\sqrt[3]{n}": "-cbrt(n)",
     r"\begin{cases} n & n < 3 \\ 2, & \text{otherwise} \\ \end{cases}": "where(n < 3, n, 2)",
     "-sin cos n": "-sin(cos(n))",
+    "-(1+n)*(n < 3)": "-(n+1)*where(n < 3, 1, 0)",
+    "((n < 3) + 1)*n": "(where(n < 3, 1, 0) + 1)*n",
     "1/2 (1+n)": "n/2 + 1/2",
     "-2e^n": "-2*exp(n)",
 }

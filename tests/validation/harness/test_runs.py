@@ -16,7 +16,6 @@ import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.harness import measure
 from farfield.validation.harness import runs as module
 from farfield.validation.harness.runs import job_of, listed, load, local, rows_of, run, sweep
 from farfield.validation.harness.settings import Plan, settle
@@ -196,7 +195,7 @@ def test_why_a_run_ended_is_said_in_its_line(error, asked, tmp_path, monkeypatch
 
 
 def test_a_measurement_whose_losses_no_model_has_is_not_kept(refusal, asked, tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "NATS", 0.5)
+    monkeypatch.setattr("farfield.validation.harness.measure.NATS", 0.5)
     refusal(r"is NaN, infinite, or beyond 0\.5 nats a token", run, asked, tmp_path)
     assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
 
