@@ -214,6 +214,8 @@ def _typed(value: Any, hint: Any) -> Any:
 
     >>> _typed([1, "1/2"], tuple[str, ...]), _typed(0.01, str | None), _typed({"a": 2}, tuple[str])
     (('1', '1/2'), '0.01', ('a=2',))
+    >>> _typed(None, str | None), _typed(True, bool | str), _typed(8, int)
+    (None, True, 8)
     """
     kinds = [get_origin(hint), *get_args(hint)]
     if tuple in kinds:

@@ -26,12 +26,12 @@ from farfield.figures.charts import RULE, Named, Panel, charted
 from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
 from farfield.figures.index import INDEX
-from farfield.figures.matrices import cells, heat_map
+from farfield.figures.matrices import cells
 from farfield.figures.papers import farfield as own_models
 from farfield.figures.papers.measured_figures import verdict_of
 from farfield.figures.parameter_map import parameter_map
 from farfield.figures.priors import against_critical, kept_share
-from farfield.figures.style import COLUMN_STYLE, STYLE, house, round_numbers, spoken
+from farfield.figures.style import COLUMN_STYLE, STYLE, house, round_numbers, spoken, told_apart
 from farfield.theory.answers.notation import terminal
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES
 from farfield.theory.encodings import encoding
@@ -146,12 +146,13 @@ def filled(found):
 
 
 def axis(found):
-    """An axis: its label, scale, ends, ticks and grid."""
+    """An axis: its label, scale, ends, ticks and grid, the sizes of its type."""
     ticks = [[short(float(at)) for at in found.get_majorticklocs()]]
     words = [text.get_text() for text in found.get_ticklabels()]
     ends = [short(float(end)) for end in found.get_view_interval()]
     grid = [(x.get_visible(), x.get_linewidth(), x.get_alpha()) for x in found.get_gridlines()[:1]]
-    return [found.get_label_text(), found.get_scale(), ends, *ticks, words, *grid]
+    sizes = [text.get_fontsize() for text in (found.label, *found.get_ticklabels()[:1])]
+    return [found.get_label_text(), found.get_scale(), ends, *ticks, words, *grid, sizes]
 
 
 def frame(axes):
@@ -235,9 +236,6 @@ def test_a_drawing_is_as_recorded(name):
 
 # -- geometry --------------------------------------------------------------------------------------
 
-PIXELS = 328
-"""Width of a figure on the narrowest phone."""
-
 
 def faults(figure):
     """Names that a line goes through or that meet another one, each once."""
@@ -276,35 +274,20 @@ def test_no_line_goes_through_a_name(drawn):
     assert not {name: f for name, drawing in drawn.items() if (f := faults(drawing.figure))}
 
 
-def test_no_text_of_a_figure_is_below_nine_pixels_on_a_phone(drawn):
-    for name, figure in ((name, drawing.figure) for name, drawing in drawn.items()):
-        scale = PIXELS / (figure.get_size_inches()[0] * 72)
-        for text in figure.findobj(match=lambda artist: hasattr(artist, "get_fontsize")):
-            assert not text.get_text() or text.get_fontsize() * scale >= 9, (name, text.get_text())
-
-
-def test_marks_say_verdicts(drawn):
-    """A line that has the name of an encoding has filled points exactly where its series
-    converges, and no two lines of a panel look alike."""
+def test_marks_say_verdicts():
+    """Points are filled where a series converges, open where it diverges, else crosses;
+    and no two lines look alike."""
     assert not {YES, NO} & set(COLOURS)
-    assert verdict_of("rope + BCA") == "converges" and verdict_of("nope") == "diverges"
-    labels = ("alibi", "type1", "type2", "sandwich", "example1", "rope", "kerple_log")
-    marks = {"converges": ("o", "full"), "diverges": ("o", "none")}
-    meant = {spoken(label): marks.get(verdict_of(label), ("x", "full")) for label in labels}
-    seen = set()
-    for figure in (drawing.figure for drawing in drawn.values()):
-        assert not any(axes.get_legend() for axes in figure.axes) and not figure.legends
-        for axes in figure.axes:
-            every = (x for x in axes.lines if len(x.get_xdata()) > 1)
-            named = [x for x in every if (x.get_label() or "_")[0] != "_"]
-            looks = {(x.get_color(), x.get_linestyle()) for x in named}
-            assert len(looks) == len(named), "two lines look alike"
-            for line in named:
-                name = str(line.get_label()).removesuffix(", 8 heads")
-                if name in meant:
-                    seen.add(name)
-                    assert (line.get_marker(), line.get_fillstyle()) == meant[name], name
-    assert len(seen) == len(meant), meant.keys() - seen
+    filled = ("alibi", "type1", "type2", "window 32", "rope + BCA", "nope + window 64")
+    for labels, mark in (
+        (filled, ("o", "full")),
+        (("sandwich", "nope", "-log(1+n)"), ("o", "none")),
+        (("rope", "kerple_log", "a module"), ("x", "full")),
+    ):
+        each = [told_apart(k, verdict_of(label))[1] for k, label in enumerate(labels)]
+        assert {(look["marker"], look.get("fillstyle", "full")) for look in each} == {mark}
+    looks = [told_apart(k, None) for k in range(4 * len(COLOURS))]
+    assert len({(colour, look["linestyle"]) for colour, look in looks}) == len(looks)
 
 
 def named(axes):
@@ -378,11 +361,6 @@ def test_cells_say_what_is_seen():
 )
 def test_ticks_are_round(ends, wanted):
     assert round_numbers(*ends) == pytest.approx(wanted)
-
-
-def test_a_heat_map_is_the_bias_by_distance_and_empty_after_the_query():
-    image = heat_map(Figure().subplots(), np.array([0.5, -1, -2])).get_array()
-    assert image.filled(9).tolist() == [[0.5, 9, 9], [-1, 0.5, 9], [-2, -1, 0.5]]
 
 
 def test_what_helps_to_read_is_fainter_than_what_is_read():

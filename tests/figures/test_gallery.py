@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
+from matplotlib.figure import Figure
 from polars import DataFrame
 
 from farfield.figures.document import page
-from farfield.figures.exhibit import Data, NoResults
+from farfield.figures.exhibit import Data, NoResults, seen
 from farfield.figures.exhibit_pages import exhibit_sheet, index_sheet
 from farfield.figures.gallery import (
     UNPRINTED,
@@ -29,9 +29,9 @@ from farfield.figures.gallery import (
     settings_of,
 )
 from farfield.figures.index import INDEX, KINDS
-from farfield.figures.papers import chi2023, qin2024, sun2023
+from farfield.figures.papers import chi2023, sun2023
 from farfield.figures.papers.measured_figures import _growths, perplexity
-from farfield.figures.papers.measured_samples import command, first, settings
+from farfield.figures.papers.measured_samples import first, settings
 from farfield.figures.papers.measured_tables import _command, measured_table
 from farfield.figures.papers.printed_tables import _extrapolates, _rounded, _shown
 from farfield.figures.style import FORMATS, rendered
@@ -104,31 +104,6 @@ def test_receptive_fields_are_the_certified_integers():
     assert column(drawing, "tokens", **where, head=8) == [590]
     assert not column(drawing, "tokens", encoding="sandwich", row=None)  # diverges
     assert max(column(drawing, "tokens", encoding="sandwich", row=1024)) <= 1024
-
-
-def test_schematics_are_drawn_from_the_masks():
-    blocks = [0] * 6 + [3] * 3 + [6] * 3  # each begins before the query's own
-    for name, cell, where, values in (
-        ("qin2024.fig1-right", "keys", {"mode": "sliding window"}, [1, 2, 3] + 9 * [4]),
-        ("sun2023.fig3", "first key", {"phase": "inference"}, blocks),
-        ("chi2023.fig1", "bias", {"query": 3}, [-1, -0.5, 0]),
-        ("chi2023.fig2", "bias", {"query": 3}, [-np.inf, 0, 0]),
-        ("chi2023.fig3", "first context token", {"context length": 3}, [-2, -1, 0, 1, 2]),
-    ):
-        assert column(usual(name), cell, **where) == values, name
-
-
-def test_cells_hold_the_biases_of_the_data_with_a_minus_sign_and_no_hyphen():
-    for drawing in (chi2023.fig1(), chi2023.fig2()):
-        written = {
-            (row + 1, key + 1): float(text.get_text().replace("−", "-").replace("∞", "inf"))
-            for text in drawing.figure.axes[1].texts
-            for key, row in [text.get_position()]
-        }
-        assert written == {(row, key): bias for row, key, bias in drawing.data.rows}
-    for drawing in (chi2023.fig1(), chi2023.fig2(), chi2023.fig3()):
-        texts = [text.get_text() for text in drawing.figure.findobj(Text)]
-        assert any("−" in text for text in texts) and not any("-" in text for text in texts)
 
 
 def test_curves_are_the_formulas():
@@ -211,6 +186,14 @@ def test_one_figure_with_its_data(tmp_path):
     assert set(files) == {"qin2024.fig2.svg", "qin2024.fig2.csv"} and len(gallery.files) == 2
     assert files["qin2024.fig2.csv"].splitlines()[0].startswith("n,window of 32")
     assert ">distance n (tokens)<" in files["qin2024.fig2.svg"], "text stays text"
+    shown = usual("qin2024.fig2")._repr_html_()
+    assert shown.startswith("<figure") and shown.count("<svg") == 1, "in a notebook"
+    made = {
+        kind: rendered(usual("qin2024.fig2").figure, kind, "x", "what it is") for kind in FORMATS
+    }
+    assert int.from_bytes(made["png"][16:20]) == 680, "200 pixels an inch"
+    for file in made.values():
+        assert b"what it is" in file and not re.search(b"Date|dc:date|Software|Producer", file)
 
 
 NAMES = ["qin2024.fig2", "sun2023.table4", "chi2023.fig12"]
@@ -584,10 +567,7 @@ def test_variants_and_inference_are_told_apart():
 
 
 def test_commands_name_verbs_and_options_that_exist(run):
-    known = run("train", "--help")[1]
-    text = command("t5", length=128, options="--window 64 --tested 8,16")
-    options = [word for word in text.split() if word.startswith("--")]
-    assert len(options) > 3 and all(option in known for option in options)
+    known = {*re.findall("--[a-z]+", run("train", "--help")[1])}
     for label, more in (
         ("alibi", ""),
         ("alibi + BCA", " --bca 32"),
@@ -596,7 +576,7 @@ def test_commands_name_verbs_and_options_that_exist(run):
     ):
         base = label.partition(" ")[0]
         wanted = f"`farfield train {base} --preset small --length 64{more} --runs runs`"
-        assert _command(label, 64) == wanted
+        assert _command(label, 64) == wanted and {*re.findall("--[a-z]+", wanted)} <= known
 
 
 def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_path):
@@ -690,15 +670,29 @@ def test_nothing_is_half_written(refusal, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_drawing_shows_itself_in_a_notebook():
-    shown = qin2024.fig2()._repr_html_()
-    assert shown.startswith("<figure") and shown.count("<svg") == 1
-
-
 def test_data_are_rectangular():
     with pytest.raises(ValueError, match="2 cells"):
         Data(("a",), ((1, 2),))
     assert json.loads(draw(["chi2023.fig3"]).to_json())["drawn"]["chi2023.fig3"]["kind"]
+    whole = (("-1", "x", None, "≤ 3 a", "of 14 letters:"), ("", "2", None, "~5", "of more letters"))
+    shown = Data(("a", "b", "c", "d", "e"), whole).table("t")
+    assert shown.numeric == (0, 2) and [*map(terminal, shown.header)] == ["a", "b", "d", "e"]
+    assert [terminal(row[3]) for row in shown.rows] == [
+        "of\u00a014\u00a0letters:",
+        "of more letters",
+    ]
+
+
+def test_a_figure_is_told_by_its_named_lines_with_their_ends():
+    figure = Figure()
+    above, below = figure.subplots(2)
+    above.set_ylabel("p")
+    for x, y, name in (([0, 1], [1, 2], "a"), ([0], [1], "dot"), ([0, 2], [1, 1], "_none")):
+        above.plot(x, y, label=name)
+    assert seen(figure) == "p by x: a from 1 at 0 to 2 at 1."
+    below.set_xlabel("n")
+    below.plot([0, 1, 2], [1, 2, 4], label="b")
+    assert seen(figure) == "p by n: a from 1 at 0 to 2 at 1.  by n: b from 1 at 0 to 4 at 2."
 
 
 def test_a_drawing_is_json():

@@ -132,7 +132,7 @@ def test_files_with_their_data(tmp_path):
         assert figure.read_bytes().startswith(start)
         rows = list(csv.DictReader(table.open(encoding="utf-8")))
         assert list(rows[0]) == ["formula", "head", "x", "y"] and len(rows) == len(drawn.data)
-    assert {p.formula for p in drawn.data} == {"-n/8", "-n/8 #2"}
+    assert {p.formula for p in drawn.data} == {"-n/8", "-n/8 #2"} == words(drawn.figure)
 
 
 @pytest.mark.parametrize(
@@ -304,6 +304,7 @@ def test_points_of_a_plane_that_are_not_known_are_circles():
     ("ends", "levels"),
     [
         ((0, 7), [1, 3, 5]),
+        ((0, 6), [1, 3, 5]),
         ((0, 4), [1, 2, 3]),
         ((0.5, 2.5), [math.log10(5), 1, math.log10(20), math.log10(50)]),
         ((0.2, 0.9), [math.log10(2), math.log10(5)]),

@@ -136,7 +136,7 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
 
 def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Constraint]]:
     """The expression and constraints where g = 0, solved for a parameter if g is linear in one."""
-    for s in sorted(g.free_symbols, key=lambda s: (not s.is_real, s.name)):
+    for s in sorted(g.free_symbols, key=lambda s: s.name):
         line = linear(expand(g), s)
         if line and not line[0].free_symbols:
             swap = {s: expand(-line[1] / line[0])}

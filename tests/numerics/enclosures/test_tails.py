@@ -7,7 +7,6 @@ import pytest
 import sympy
 from flint import acb, arb, fmpq
 
-from farfield.numerics.enclosures.change_of_variable import in_logarithm
 from farfield.numerics.enclosures.compiled import compile_complex
 from farfield.numerics.enclosures.tails import (
     UNIT,
@@ -22,9 +21,11 @@ from farfield.numerics.enclosures.tails import (
     times,
 )
 from farfield.numerics.search import Unrecognised
-from farfield.numerics.summation.analytic_bias import half_line
+from farfield.numerics.summation.analytic_bias import half_line, read_bias
+from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.elementary import expm1, log1p
+from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 
 S = sympy.Symbol("s", positive=True)
@@ -147,18 +148,84 @@ def test_the_leading_term_and_what_has_none():
         nothing.factored()
 
 
+IN_LOGARITHM = {  # a bias, and the same in s = log n
+    "-2*log(n+1)": "-2*s - 2*log1p(exp(-s))",
+    "-log(3*n+5)/2": "-s/2 - log1p(5*exp(-s)/3)/2 - log(3)/2",
+    "-log(n^2+n+7)": "-2*s - log1p(exp(-s) + 7*exp(-2*s))",
+    "-sqrt(n+1)": "-expm1(log1p(exp(-s))/2)*exp(s/2) - exp(s/2)",
+    "-(n+2)^(1/3)": "-expm1(log1p(2*exp(-s))/3)*exp(s/3) - exp(s/3)",
+    "-log(n+2)*log(log(n+3))": (
+        "-s*log1p(log1p(3*exp(-s))/s) - s*log(s) - "
+        "log1p(log1p(3*exp(-s))/s)*log1p(2*exp(-s)) - log1p(2*exp(-s))*log(s)"
+    ),
+    "-n*log(n+2)": "-s*exp(s) - log1p(2*exp(-s))*exp(s)",
+    "-exp(-n)-n": "-exp(s) - exp(-exp(s))",
+    "-atan(n)-2*log(n+1)": "-2*s - 2*log1p(exp(-s)) + atan(exp(-s)) - pi/2",
+    "-loggamma(n+1)": (
+        "-s*exp(s) - s/2 - binet(exp(s) + 1) - log1p(exp(-s))*exp(s) - "
+        "log1p(exp(-s))/2 + exp(s) - log(pi)/2 - log(2)/2 + 1"
+    ),
+    "-digamma(n+1)*2": "-2*s - 2*log1p(exp(-s)) - 2*psi_rest(exp(s) + 1)",
+    "-log(n+20)^(11/10)": "-s**(11/10)*expm1(11*log1p(log1p(20*exp(-s))/s)/10) - s**(11/10)",
+    "-log(6*n+6)": "-s - log1p(exp(-s)) - log(3) - log(2)",
+    "-log(1/(n+2)+1/(n+3))": (
+        "s - log1p(expm1(-log1p(2*exp(-s)))/2 + expm1(-log1p(3*exp(-s)))/2) - log(2)"
+    ),
+    "-log(exp(n)+n)": "-log1p(exp(s - exp(s))) - exp(s)",
+    "-n^2*exp(-n/2)-n": "-exp(2*s)*exp(-exp(s)/2) - exp(s)",
+    "-tanh(n)-n": (
+        "-expm1(-log1p(exp(-2*exp(s)))) + "
+        "expm1(-log1p(exp(-2*exp(s))))*exp(-2*exp(s)) - exp(s) - 1 + exp(-2*exp(s))"
+    ),
+    "-erfc(n)-2*log(n+1)": "-2*s - 2*log1p(exp(-s)) - erfc(exp(s))",
+    "-sin(1/(n+1))-n": (
+        "-expm1(-log1p(exp(-s)))*exp(-s) - sin_rest(expm1(-log1p(exp(-s)))*exp(-s) + "
+        "exp(-s)) - exp(s) - exp(-s)"
+    ),
+    "-log(log(n+3)^2+n)": (
+        "-s - log1p(s**2*exp(-s) + 2*s*log1p(3*exp(-s))*exp(-s) + log1p(3*exp(-s))**2*exp(-s))"
+    ),
+    "-2^n": "-exp(exp(s)*log(2))",
+    "-log(n+1)^2/(1+log(n+2))": (
+        "-s*expm1(-log1p(log1p(2*exp(-s))/s + 1/s)) - s - "
+        "2*expm1(-log1p(log1p(2*exp(-s))/s + 1/s))*log1p(exp(-s)) - 2*log1p(exp(-s)) "
+        "- expm1(-log1p(log1p(2*exp(-s))/s + 1/s))*log1p(exp(-s))**2/s - "
+        "log1p(exp(-s))**2/s"
+    ),
+    "-(n+1)^(3/2)": "-expm1(3*log1p(exp(-s))/2)*exp(3*s/2) - exp(3*s/2)",
+    "-1/(n+1)-n/3": "-expm1(-log1p(exp(-s)))*exp(-s) - exp(s)/3 - exp(-s)",
+    "-log(sqrt(n+1)+1)*3": "-3*s/2 - 3*log1p(expm1(log1p(exp(-s))/2) + exp(-s/2))",
+    "-cosh(n)/exp(n)-n": "-exp(s) - 1/2 - exp(-2*exp(s))/2",
+    "-n^n": "-exp(s*exp(s))",
+}
+
+
+@pytest.mark.parametrize("text", IN_LOGARITHM)
+def test_a_bias_is_written_in_the_logarithm_led_by_its_largest_terms(text):
+    bias = read_bias(read(text))
+    assert str(bias.in_s) == IN_LOGARITHM[text]
+    found, plain = (
+        enclose(e, 192, {bias.s: fmpq(3)}) for e in (bias.in_s, bias.p.subs(n, sympy.exp(bias.s)))
+    )
+    assert abs(found - plain) < 1e-30 * (1 + abs(plain))
+
+
 @pytest.mark.parametrize(
-    ("formula", "expanded"),
-    [
-        ("2*x*log(x)**2", "s + 2*log(s) + log(2)"),
-        ("6*x**2*log(x) + 2*x", "2*s + log(s) + log(2) + log(3) + log1p(exp(-s)/(3*s))"),
-        ("(x + x*log(x)**2)**3", "3*(s + 2*log(s) + log1p(s**-2))"),
+    ("text", "power", "late", "early"),
+    [  # -p over a log n, or over its logarithms, is above 1 from here on, is not before
+        ("-exp(n)", 100, 5, None),
+        ("-exp(exp(n))", 1000, 3, None),
+        ("-2^n*n^2", 1000, 6, None),
+        ("-n*log(n+2)", 20, 5, None),
+        ("-sqrt(n)", 3, 6, 5),
+        ("-n^(1/10)", 3, 60, 45),
     ],
 )
-def test_the_logarithm_of_a_sum_is_led_by_its_largest_term(formula, expanded):
-    x, names = sympy.Symbol("x", positive=True), {"s": S, "log1p": log1p}
-    found = in_logarithm(sympy.log(sympy.sympify(formula, {"x": x})), x, S)
-    assert sympy.expand(found - sympy.sympify(expanded, names)) == 0
+def test_a_bias_is_proved_steeper_than_a_power(text, power, late, early):
+    bias = read_bias(read(text))
+    with precision(128):
+        assert bias.is_steep(arb(power), arb(late))
+        assert early is None or not bias.is_steep(arb(power), arb(early))
 
 
 def test_a_function_without_bounds_is_named():

@@ -96,18 +96,6 @@ def test_a_table_by_hand(width, lines):
     assert written([NARROW], width=width) == lines.strip("\n")
 
 
-def test_a_list_without_names_has_cells_alone():
-    rows = [("a" * 12, "b" * 12, ""), ("c", "", "d" * 12)]
-    assert written([table((), rows)], width=24).splitlines() == [
-        f"  {'a' * 12}", f"    {'b' * 12}", "  c", f"    {'d' * 12}"
-    ]  # fmt: skip
-    assert written([table(("a", "b"), [])]) == "  a  b" and written([table((), [])]) == ""
-    two = written([table((), [("first\nsecond", "a-b-c d", "x" * 9)])], width=28).splitlines()
-    assert two == ["  first   a-b-c d  xxxxxxxxx", "  second"]
-    uneven = written([table((), [("a b", "c d e f g h")])], width=14).splitlines()
-    assert uneven == ["  a b  c d e f", "       g h"]  # the widest column gives way
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_columns_keep_the_words_of_their_cells(seed):
     draw = random.Random(seed)
@@ -154,6 +142,12 @@ WHOLE = [
     "  total mass: two words",
     "  of: 3",
 ]
+LONE = [("a" * 12, "b" * 12, ""), ("c", "", "d" * 12)]
+LISTED = ["  " + "a" * 12, "    " + "b" * 12, "  c", "    " + "d" * 12]
+BROKEN, UNEVEN = [("first\nsecond", "a-b-c d", "x" * 9)], [("a b", "c d e f g h")]
+VERDICT = sentence("{v}: it converges", v=StyledWord("converges", "verdict"))
+STATUS = sentence("{v}", v=StyledWord("converges", "status"))
+GREEN, PLAIN = "\033[1;32mconverges\033[0m", ["  converges", "converges: it converges"]
 SIGNS = "`n -> oo`: 1 … 2 × 3 ± ε — ’ ∞ ζ"
 
 
@@ -165,6 +159,18 @@ SIGNS = "`n -> oo`: 1 … 2 × 3 ± ε — ’ ∞ ζ"
         ([sentence("a\tb"), note("x" * 30 + " y")], {"width": 20}, ["a\tb", "x" * 30, "  y"]),
         ([sentence(SIGNS)], {"unicode": False}, ["n -> oo: 1 ... 2 x 3 +/- eps - ' oo ?"]),
         ([], {}, []),
+        (
+            [table((), LONE)],
+            {"width": 24},
+            LISTED,
+        ),
+        ([table(("a", "b"), [])], {}, ["  a  b"]),
+        ([table((), [])], {}, []),
+        ([table((), BROKEN)], {"width": 28}, ["  first   a-b-c d  xxxxxxxxx", "  second"]),
+        ([table((), UNEVEN)], {"width": 14}, ["  a b  c d e f", "       g h"]),
+        ([VERDICT] * 2, {"colour": True}, [f"{GREEN}: it converges", "converges: it converges"]),
+        ([STATUS], {"colour": True}, ["converges"]),
+        ([table((), [("converges",)]), VERDICT], {"colour": True}, PLAIN),
     ],
 )
 def test_the_other_blocks_by_hand(blocks, options, lines):
@@ -174,16 +180,6 @@ def test_the_other_blocks_by_hand(blocks, options, lines):
 def test_a_long_formula_is_cut_in_its_middle():
     shown = written(LONG, width=60)
     assert (shown.count("…"), len(shown)) == (1, len("  p = ") + 48)
-
-
-def test_the_verdict_alone_is_coloured_once():
-    first = sentence("{v}: it converges", v=StyledWord("converges", "verdict"))
-    other = sentence("{v}", v=StyledWord("converges", "status"))
-    assert written([first, first], colour=True) == (
-        "\033[1;32mconverges\033[0m: it converges\nconverges: it converges"
-    )
-    assert written([other], colour=True) == written([first], colour=False).partition(":")[0]
-    assert written([table((), [("converges",)]), first], colour=True).count("\033") == 0
 
 
 @pytest.mark.parametrize(

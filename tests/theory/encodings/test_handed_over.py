@@ -133,6 +133,7 @@ OF_ROWS = {
     "q > 5000": lambda score, b, h, q, k: score - (q - k) / 8 * (q > 5000),
     "q // 6000": lambda score, b, h, q, k: score - (q - k) / 8 * (q // 6000),
     "k > 9000": lambda q, k: -(q - k) / 8 + 1.0 * (k > 9000),
+    "slowly less": lambda q, k: -8 * (q - k) * (q + 1) ** -0.06,
     "chunks": lambda b, h, q, k: (q >= k) & (q // 8192 == k // 8192),
     "documents": lambda score, b, h, q, k: score + (EMBEDDED[q] * EMBEDDED[k]).sum(),
     "dot": lambda score, b, h, q, k: score + torch.dot(EMBEDDED[q], EMBEDDED[k]),

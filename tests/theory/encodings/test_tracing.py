@@ -255,8 +255,8 @@ n: 0.0 if (n - 5) * (n - 9) > 0 else -1.0
     Piecewise((0, n < 5), (-1, n < 10), (0, True))
 n: 0.0 if n * math.pi < 10 else -1.0
     Piecewise((0, n < 4), (-1, True))
-n: 0.0 if n < 9 and math.sin(n) > 0.5 else -n
-    Piecewise((0, n < 3), (-n, n < 7), (0, n < 9), (-n, True))
+n: 0.0 if n < 8 and math.sin(n) > 0.5 else -n
+    Piecewise((0, n < 3), (-n, n < 7), (0, n < 8), (-n, True))
 n: -n if n // 4 % 2 == 0 else 0.0
     Piecewise((-n, Mod(n, 8) < 4), (0, True))
 n: -n if n % 6 // 2 == 1 else 0.0

@@ -42,11 +42,12 @@ def test_what_sympy_cannot_evaluate_is_no_traceback(text):
 
 @pytest.mark.parametrize("size", [7, 2**53, 2**53 + 1, 10**20, 10**400])
 def test_roundings_of_quotients_by_integers_of_any_size(size):
-    at = [0, 1, 5, 2**53 + 1]
+    at = [0, 1, 5, 2**53 - 1, 2**53 + 1]
     for text, value in (
         ("floor(n/{0})", lambda k: k // size),
         ("ceiling(n/{0})", lambda k: -(-k // size)),
         ("Mod(n,{0})", lambda k: k % size),
+        ("Mod(3001*n,-10000019)", lambda k: 3001 * k % -10000019),
         ("floor(-3*n/{0})", lambda k: -3 * k // size),
     ):
         table = encoding(text.format(size)).bias(at)[0]

@@ -300,6 +300,7 @@ BAD = {  # the text, and what the message about it says
     "cot(n**(10**6)+1)": "column 5: has an exponent beyond 10000",
     "sin((((n+1)**9+1)**9+1)**9)": "column 5: is a nested power of a degree beyond 100",
     "10^3000*10^3000*n": "column 1: is a number of more than 12000 bits",
+    "-nan*(i-j)/8": "column 2: nan may mean no number, or a parameter; write another letter",
     "n mod 5": "column 3: mod 5 has no brackets",
     "Piecewise((1, Not(n < 3, n < 4)), (0, True))": "column 15: Not takes 1 argument(s)",
     "Piecewise((1, Eq(n)), (0, True))": "column 15: Eq takes 2 argument(s)",

@@ -97,6 +97,10 @@ def test_two_meanings_are_refused_with_both(refusal, text):
     assert text in error.replace("\\\\", "\\")
 
 
+def test_a_formula_of_two_lines_is_refused_in_one(refusal):
+    refusal(r"^formula '5\\n % n', column 1: 5  % may mean 5/100, or the remain", read, "5\n % n")
+
+
 @pytest.mark.parametrize("text", [t for t, (_, one, _) in REFUSED.items() if "^(" in one])
 def test_both_readings_that_a_message_says_can_be_typed(text):
     one, other = (reading.replace("(...)", "(1+n)") for reading in REFUSED[text][1:])
@@ -154,6 +158,8 @@ READ = {  # the text: what it means, in a text that can be read in one way
     r"-\sqrt[3]{n}": "-cbrt(n)",
     r"\begin{cases} n & n < 3 \\ 2, & \text{otherwise} \\ \end{cases}": "where(n < 3, n, 2)",
     "-sin cos n": "-sin(cos(n))",
+    "-(1+n)*(n < 3)": "-(n+1)*where(n < 3, 1, 0)",
+    "((n < 3) + 1)*n": "(where(n < 3, 1, 0) + 1)*n",
     "1/2 (1+n)": "n/2 + 1/2",
     "-2e^n": "-2*exp(n)",
 }

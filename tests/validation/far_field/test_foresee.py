@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.validation.far_field.blame import excesses
 from farfield.validation.far_field.foresee import ratio_of
 from farfield.validation.far_field.intervals import elsewhere, mean_and_half
-from farfield.validation.far_field.long_rows import Sampling
 from farfield.validation.far_field.model_on_text import (
     QUICK,
     Settings,
@@ -21,8 +20,11 @@ from farfield.validation.far_field.model_on_text import (
     reach_of,
     subject_of,
 )
-from farfield.validation.models.network import nats, scores_at
+from farfield.validation.models.library_network import LibraryNetwork
+from farfield.validation.models.network import losses, nats, scores_at
 from farfield.validation.models.repairs import Repair, Repaired
+from farfield.validation.models.text import text_of
+from farfield.validation.uniform_guess import uniform_guess
 
 FEW = Settings(groups=2, rows=6, last=4)
 
@@ -37,8 +39,6 @@ def test_doublings_are_foreseen_and_the_last_is_the_answer(trained):
     assert all(said[3].startswith("log ratio ") and said[3].endswith(" at 100") for said in steps)
     last = found.ratios[-1]
     assert found.label == "forecast" and found.log_ratio == last.log_ratio == last.main
-    assert last.interval[0] <= last.log_ratio <= last.interval[1] and last.agree
-    assert last.elsewhere[0] < last.log_ratio < last.elsewhere[1]
     assert found.span() == last.elsewhere
     row, most = 16, 5 * 16  # a query meets three rows, and keys of each stage up to its own
     stages = [row * (3 * row + s * most) for s in (1, 2, 3)]
@@ -56,13 +56,6 @@ def test_doublings_are_foreseen_and_the_last_is_the_answer(trained):
         assert r == pytest.approx([float(direct[n].mean()) for n in (32, 64, 100)])
     assert found.ratios[0].elsewhere == elsewhere(found.ratios[0].main, 2)
     assert json.loads(found.to_json())["ratios"][2]["length"] == 100
-
-
-@pytest.mark.parametrize("gate", ("forget_gate.py:ForgetGate", "contextual_positions.py:Cope"))
-def test_gates_of_the_gallery_are_foreseen(trained, gate):
-    found = farfield.foresee(trained(f"docs/gallery/{gate}"), to=64, settings=FEW, causes=True)
-    assert found.log_ratio is not None and abs(found.log_ratio) < 1
-    assert found.ratios[-1].check == pytest.approx(found.blame.everything)
 
 
 def test_looks_that_disagree_leave_the_answer_unknown(trained, monkeypatch):
@@ -114,15 +107,6 @@ def test_rows_that_are_moved_lose_by_absolute_positions(trained):
     assert found.positions == pytest.approx(np.mean(moved)) and abs(found.positions) > 1e-4
 
 
-def test_a_local_model_loses_nothing_by_its_far_keys(trained):
-    """A window hides them, so that both settings and every layer say the same."""
-    hidden = Repaired(subject_of(trained("-n/8"), None, None, FEW).network, Repair(window=4))
-    subject = subject_of(trained("-n/8"), None, None, FEW)
-    near, far = subject.ratios([64], Sampling(1024), hidden)[64], subject.ratios([64], Sampling(8))
-    assert np.allclose(near, subject.ratios([64], Sampling(8, math.inf), hidden)[64], atol=1e-6)
-    assert not np.allclose(near, far[64], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "given, why",
     {
@@ -153,6 +137,7 @@ def test_a_limit_of_positions_is_asked_before_anything_runs(refusal, trained):
     refusal("accepted: to that length", reach_of, subject, 32)
     subject.network.longest = 32
     assert reach_of(subject, 32) == 32
+    assert np.array_equal(subject.text, text_of(subject.outline, None).held_out)
     refusal("vectors for 32 positions, 33 are asked for", reach_of, subject, 33)
     refusal("to = 31 with rows of 16", reach_of, subject, 31)
 
@@ -169,10 +154,6 @@ def test_the_far_field_has_the_probe_beside_it():
     assert alone.mean == pytest.approx(found.blame.everything - found.blame.nowhere)
     costs = {g.length: g.cost for g in found.positions.gaps}
     assert {r.length for r in found.ratios} <= {*costs}
-    told = found.text()
-    assert "positions alone" in told and "the rest" in told and "Positions alone cost" in told
-    for r in found.ratios:
-        assert f"{r.main - costs[r.length]:+.3f}" in told
     alone = farfield.gap_probe(small, words, to=128)
     assert (alone.row, alone.rows) == (32, 4) and {64, 128} <= {g.length for g in alone.gaps}
     assert alone.subject == found.subject
@@ -212,7 +193,43 @@ def test_how_much_is_read_depends_on_the_length_of_rows(trained, length, setting
     ]
     assert looks == [(1024, 2, 0, False), (*one, False), (*one, True)]
     assert subject.first("a minute") == "a minute"
+    alone = losses(subject.network, subject.groups[:2, 0], subject.length // 2)
+    assert subject.guess == uniform_guess(float(alone.mean()), 300) != ""
     assert replace(subject, held=3 << 20).first("a minute") == (
         "a minute; the model does not fit into memory, so its layers are read one at a time, 3 MiB "
         "at most"
     )
+
+
+KINDS = {
+    "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},
+    "llama": {
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 256,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blame_asks_the_network_one_row_at_a_time(kind, tmp_path, monkeypatch):
+    """A pass through a model is over before another begins: its hook answers one caller."""
+    torch.manual_seed(0)
+    shape = AutoConfig.for_model(kind, vocab_size=256, **KINDS[kind])
+    AutoModelForCausalLM.from_config(shape).save_pretrained(tmp_path / kind)
+    inside, scores = [], LibraryNetwork.scores
+
+    def once(network, *given):
+        assert not inside, "a pass within a pass"
+        inside.append(True)
+        try:
+            return scores(network, *given)
+        finally:
+            inside.clear()
+
+    monkeypatch.setattr(LibraryNetwork, "scores", once)
+    few = Settings(groups=2, rows=4)
+    found = farfield.blame(tmp_path / kind, to=128, length=32, settings=few)
+    assert len(found.layers) == 2

@@ -132,6 +132,10 @@ def test_rows_by_themselves_serve_every_draw(rows):
         far_losses(network, rows, [4 * ROW], sampling, LAST, begun=x) for x in (None, begun)
     )
     assert torch.equal(alone[4 * ROW], shared[4 * ROW]) and torch.equal(alone[ROW], shared[ROW])
+    with_bos = rows.clone()
+    with_bos[:, 0] = 7
+    led, own = begin(network, rows, LAST, 7), begin(network, with_bos, LAST)
+    assert torch.equal(led.losses, own.losses) and torch.equal(led.first[1][0], own.first[1][0])
     asked = []
     scores, network.scores = network.scores, lambda *x: asked.append(x) or scores(*x)
     far_losses(network, rows, [4 * ROW], Sampling(8, math.inf), LAST, begun=begun)
@@ -149,7 +153,7 @@ def test_keys_in_order_keep_the_order_of_the_text(rows):
 def test_lengths_share_the_stages_that_end_there(rows):
     network, sampling = TrainedNetwork(a_model("0")), Sampling(8)
     alone, both = (far_losses(network, rows, x, sampling) for x in ([64], [32, 64]))
-    assert torch.equal(alone[64], both[64])
+    assert torch.equal(alone[64], both[64]) and alone[64].shape == (5, 8)
     assert far_losses(network, rows, [32, 48], sampling).keys() == {16, 32, 48}
 
 
@@ -207,7 +211,9 @@ def test_first_keys_in_the_cache_stand_next_to_the_window(text):
 
 
 @pytest.mark.parametrize("growth", (2, 3, math.inf))
-def test_every_position_before_a_query_is_met_once_and_drawn_ones_lie_in_equal_parts(growth, rows):
+def test_every_position_before_a_query_is_met_once_and_drawn_ones_lie_in_equal_parts(
+    growth, rows, monkeypatch
+):
     stages = Stages(TrainedNetwork(a_model("0")), rows, LAST, Sampling(8, growth))
     ends, seen, mix = stages.sampling.ends(ROW, 9 * ROW), [], stages._mix
     stages._mix = lambda layer, q, i, parts: seen.append((i, parts)) or mix(layer, q, i, parts)
@@ -224,6 +230,8 @@ def test_every_position_before_a_query_is_met_once_and_drawn_ones_lie_in_equal_p
     drawn = torch.stack([stages._cell(1, at).positions for _ in range(400)]).double()
     expected = 20 + (torch.arange(8) + 0.5) * 41 / 8 - 0.5
     assert torch.allclose(drawn.mean(0), expected.double(), atol=0.5)
+    monkeypatch.setattr(torch, "rand", lambda m, generator: torch.ones(m))  # as it may round
+    assert stages._cell(1, at).positions.tolist()[-1] == 60
 
 
 # -- biases of content ----------------------------------------------------------------------------

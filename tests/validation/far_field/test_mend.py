@@ -16,16 +16,23 @@ from farfield.theory.answers.answer import Label, Status
 from farfield.theory.answers.blocks import Facts, Table, facts
 from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding
-from farfield.validation.far_field.change_scores import Mended, rank, share
+from farfield.validation.far_field.change_scores import Mended, share
 from farfield.validation.far_field.cost import real, timed
 from farfield.validation.far_field.gap_probe import gap_losses
-from farfield.validation.far_field.halving import Halving
+from farfield.validation.far_field.halving import Halving, ReadingPlan
 from farfield.validation.far_field.long_rows import Stages
-from farfield.validation.far_field.mend import Advice, Mending, _advised, _changes, _formula
+from farfield.validation.far_field.mend import (
+    Advice,
+    Mending,
+    _advised,
+    _changes,
+    _formula,
+    _mending,
+)
 from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import NeedleScore, distances, needle_row, recalled
-from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
+from farfield.validation.far_field.rotary import Paste, applied, settings_of
 from farfield.validation.json_files import Book
 from farfield.validation.models import speed
 from farfield.validation.models.network import losses
@@ -73,41 +80,6 @@ def test_a_stopped_search_goes_on_where_it_stopped(trained, tmp_path):
     assert plain.measured is not None and plain.keys == 128 and not found.pastes
     assert found.best in {row.repair for row in found.rows}
     assert {n.kind for n in plain.real} == {"sequence"}
-
-
-def test_few_keys_leave_few_changes(trained, tmp_path):
-    found = farfield.mend(trained("-n/8"), to=64, keys=16, settings=FEW, folder=tmp_path)
-    assert all(row.keys <= 16 for row in found.rows if row.repair != "none")
-    assert found.best != "none" and found.window <= 16
-    kept = farfield.check_convergence(found.encoding[0])
-    assert kept.verdict == "converges"
-
-
-WAYS = {"far field": {"measure": False}, "probe": {"quick": True}, "real": {"measure": True}}
-
-
-@pytest.fixture(scope="module", params=WAYS)
-def found(request, rotary, words, tmp_path_factory):
-    few = Settings(groups=3, rows=1 if request.param == "probe" else 4, last=4)
-    how = {"length": 32, "settings": few, "folder": tmp_path_factory.mktemp("mend")}
-    return farfield.mend(rotary, words, to=TO, **how, **WAYS[request.param])
-
-
-def test_every_setting_has_a_line_and_what_was_read_is_halved(rotary, found, speaks):
-    asked = {s.name: s for s in settings_of(rotary.config, TRAINED, TO)} | {"none": Repair()}
-    rows = {row.repair: row for row in found.rows}
-    assert rows.keys() == asked.keys() and len(found.rows) == len(asked)
-    speaks(found)
-    whole = found.way == "real rows"
-    assert found.label == (Label.MEASURED if whole else Label.FORECAST)
-    assert found.rows[0].repair == found.best and found.log_ratio == (found.rows[0].loss or 0)
-    ranks = [rank(row, True) for row in found.rows[1:]]
-    assert ranks == sorted(ranks) and found.window is asked[found.best].window
-    if found.best != "none":
-        named = found.alternative or found.best
-        assert found.pastes == pastes(asked[named], rotary.config, TO)
-    told = found.text(details=True)
-    assert "needles" in told and f"text cut to {TRAINED}" in told and found.way in told
 
 
 def readings_of(subject, way, folder):
@@ -322,6 +294,39 @@ def test_near_needles_that_are_lost_make_it_a_trade():
     )
 
 
+@pytest.mark.parametrize(
+    ("yarn", "none", "best", "told"),
+    [
+        (TRADING, PLAIN, CUT, {"advice": Advice.TRADE, "alternative": "YaRN 4"}),
+        (recalling("YaRN 4", 8, 4, 20, keys=TO), PLAIN, YARN, {"advice": Advice.TAKE}),
+        (TRADING, recalling("none", 9, 4, 0, difference=(0.0, 0.1), log_ratio=None), Repair(),
+         {"advice": Advice.NOTHING, "log_ratio": 0.0}),
+    ],
+)  # fmt: skip
+def test_an_answer_is_the_state_of_its_search(yarn, none, best, told, monkeypatch):
+    monkeypatch.setattr("farfield.validation.far_field.mend.pastes", lambda *given: given)
+    yarn = replace(yarn, difference=(0.0, 0.1))
+    rows = {Repair(): none, CUT: LEFT, YARN: yarn}
+    layers = [SimpleNamespace(encoding=x and encoding(x)) for x in ("-n/8", None)]
+    outline, live = SimpleNamespace(name="small", layers=layers), SimpleNamespace(config="its own")
+    given = {"outline": outline, "length": 32, "source": "a text", "guess": "little"}
+    subject = SimpleNamespace(live=live, turns=lambda: True, **given)
+    readings = SimpleNamespace(subject=subject, trained=64, to=TO)
+    plan = ReadingPlan(Way.REAL, 6, 3, (7.0, 600.0), "")
+    search = Halving(readings, plan, None, CUT, left=[YARN])
+    search.line, search.rival = rows.__getitem__, lambda: ("x", (1.0, None))
+    found = _mending(search, [*rows], TO)
+    others = [rows[k] for k in (YARN, CUT, Repair()) if k != best]  # by right answers
+    changed = () if best == Repair() else (YARN, "its own", TO)
+    made = MADE | {"log_ratio": 0.75, "encoding": ("-n/8", None), "guess": "little"} | told
+    made |= {"rows": (rows[best], *others), "best": best.name, "rival": ("x", (1.0, None))}
+    assert found == Mending(pastes=changed, **made)
+    search.plan = replace(plan, way=Way.FAR)
+    forecast = made | {"label": Label.FORECAST, "way": "far field", "pastes": ()}
+    for live.config, subject.turns in ((None, lambda: True), ("its own", lambda: False)):
+        assert _mending(search, [*rows], TO) == Mending(**forecast)
+
+
 def test_every_number_of_a_change_has_its_column():
     rows = (TRADING, LEFT, PLAIN)
     found = Mending(rows=rows, best="YaRN 4", advice=Advice.TAKE, **MADE)
@@ -419,6 +424,19 @@ def test_an_answer_says_in_words_what_was_counted(best, rows, advice, answer, lo
 
 
 @pytest.mark.parametrize(
+    ("half", "words"),
+    [(0.2, "A search pays: x changes it by"), (0.3, "No search pays: the best other change, x, "
+      "is not shown to help more:")],
+)  # fmt: skip
+def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(half, words):
+    told = {"advice": Advice.TAKE, "rival": ("x", (-0.3, half))}
+    found = Mending(rows=(TRADING,), best="YaRN 4", **told, **MADE)
+    recipe = "graft -2 log(n/8), window 32"
+    assert said(found)[1][0] == f"{words} -0.300 ± {half:.3f} nats beside {recipe}."
+    assert "search pays" not in replace(found, advice=Advice.NOTHING).text()
+
+
+@pytest.mark.parametrize(
     ("repair", "layer", "trained", "formula"),
     [
         (Repair(window=4), 1, None, None),
@@ -502,36 +520,7 @@ def test_few_changes_have_rounds_and_an_answer_with_a_number(
     assert found.advice != Advice.TAKE or re.search(r"by [-+]\d|recalls \d", said)
 
 
-def test_a_model_in_which_nothing_differs_is_told_so(trained, tmp_path):
-    found = farfield.mend(trained("-n/8"), to=64, settings=FEW, folder=tmp_path)
-    assert found.best == "none" and "nothing is to be mended" in str(found)
-
-
-def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(trained, tmp_path):
-    found = farfield.mend(trained("0"), to=64, settings=FEW, folder=tmp_path)
-    rows = {row.repair: row for row in found.rows}
-    name, (mean, _) = found.rival
-    default = rows[recipe(16).name]
-    assert name != default.repair and rows[name].rows == default.rows == 2
-    assert mean == pytest.approx(rows[name].difference[0] - default.difference[0])
-    for less, words in (((-0.3, 0.2), "A search pays: "), ((-0.3, 0.4), "No search pays: ")):
-        told = replace(found, rival=(name, less), advice=Advice.TAKE).text()
-        text = " ".join(told.split())
-        assert words in text and f"-0.300 ± {less[1]:.3f} nats beside {default.repair}" in text
-    assert "search pays" not in replace(found, advice=Advice.NOTHING).text()
-
-
 def test_what_cannot_be_mended_is_refused_in_a_line(refusal, rotary, words, trained, tmp_path):
-    refusal(
-        "nothing is to be mended at 64",
-        farfield.mend,
-        rotary,
-        words,
-        to=TRAINED,
-        length=32,
-        quick=True,
-        folder=tmp_path,
-    )
     refusal(
         "length 128 is beyond the training length, 64 tokens",
         farfield.mend,
@@ -564,7 +553,8 @@ def test_numbers_that_are_none_are_refused_and_not_kept(refusal, tmp_path):
     ("how", "said"),
     [
         ({"folder": "/proc/none"}, "output folder '/proc/none'"),
-        ({"device": "nosuch"}, "device 'nosuch': .*; accepted: cpu"),
+        ({"device": "nosuch"}, "device 'nosuch': .*; accepted: cpu, or a device"),
+        ({"device": "cuda:9"}, "accepted: cpu, or a device"),
         ({"device": "meta"}, "device 'meta': it holds no numbers; accepted: cpu"),
         ({"dtype": "int8"}, "dtype 'int8' is not known; accepted: float32"),
         ({"minutes": -1}, "minutes -1; accepted"),

@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -109,21 +110,6 @@ def test_what_is_pasted_reads_back_as_what_was_applied(model, setting, tmp_path)
     assert len(texts) == (2 if setting.rope["rope_type"] == "dynamic" else 4)
 
 
-@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
-def test_what_transformers_4_reads_gives_the_printed_frequencies(model, setting):
-    """It takes the base from `rope_theta` and the rest from `rope_scaling`, and nothing from
-    `rope_parameters`."""
-    (text,) = (p.text for p in pastes(setting, model.config, TO) if p.versions == OLD)
-    changed = json.loads(text)
-    scaling = changed["rope_scaling"] or {"rope_type": "default"}
-    assert "rope_theta" not in scaling and changed["rope_theta"] == setting.rope["rope_theta"]
-    assert scaling == {k: v for k, v in setting.rope.items() if k in scaling}
-    if scaling["rope_type"] == "default":
-        theta = changed["rope_theta"] ** (-torch.arange(0, 32, 2).double() / 32)
-        factor = float(setting.name.split()[-1])
-        assert torch.allclose(theta, published(setting, factor), rtol=1e-6, atol=0)
-
-
 def test_self_extend_is_pasted_into_the_one_library_that_has_it(model):
     """llama.cpp ends unless the width is a multiple of the group; positions stay trained ones."""
     (extend,) = (s for s in SETTINGS if s.group)
@@ -135,6 +121,8 @@ def test_self_extend_is_pasted_into_the_one_library_that_has_it(model):
     for trained, to in ((8192, 16384), (8192, 32768), (4096, 131072), (64, 128), (2048, 2050)):
         group, width = grouped(trained, to)
         assert width % group == 0 and (to - 1) // group + width - width // group < trained
+        fewer = trained // 4 // (group - 1) * (group - 1)
+        assert group == 2 or (to - fewer) / (group - 1) + fewer > trained, "the least groups"
 
 
 def test_what_cuts_a_text_says_that_the_server_of_llama_cpp_does_not(model):
@@ -189,17 +177,6 @@ def test_a_text_is_cut_by_what_is_pasted(model, tmp_path):
     assert tokens == list(range(100 - TRAINED, 100))
 
 
-@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
-def test_a_setting_changes_the_model_and_is_gone_afterwards(model, setting):
-    row = torch.arange(1, 41)[None].repeat(1, 3)
-    before = model(row).logits
-    folder = json.dumps(model.config.to_dict(), default=str)
-    with applied(model, setting):
-        assert not torch.equal(model(row).logits, before)
-    assert torch.equal(model(row).logits, before)
-    assert json.dumps(model.config.to_dict(), default=str) == folder
-
-
 def test_layers_with_a_window_keep_their_rotations():
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
@@ -219,10 +196,15 @@ def test_a_model_scaled_already_is_scaled_further_in_its_own_way():
     rope = {"rope_type": "llama3", "rope_theta": BASE, "factor": 8.0, "low_freq_factor": 1.0}
     rope |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 16}
     config = LlamaConfig(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
-    further = [s.rope for s in settings_of(config, TRAINED, TO) if "factor" in s.rope]
-    assert {r["rope_type"] for r in further} == {"llama3"}
-    assert {r["original_max_position_embeddings"] for r in further} == {16}
-    assert {16.0, 32.0} <= {r["factor"] for r in further}
+    further = {s.name: s.rope for s in settings_of(config, TRAINED, 192) if s.rope}
+    raised = {f"NTK-aware {by}": rope | {"rope_theta": BASE * by ** (32 / 30)} for by in (3, 6)}
+    assert further == {f"llama3 {by}": rope | {"factor": by} for by in (24, 48)} | raised
+    assert turned(config) == 32
+    del rope["factor"]
+    rope |= {"partial_rotary_factor": 0.25}
+    part = SimpleNamespace(**SIZES, rope_parameters=rope, model_type="own")
+    first = settings_of(part, TRAINED, TO)[1]
+    assert (first.name, turned(part)) == ("llama3 2", 8)
 
 
 def test_one_plane_has_no_change_of_its_base():
@@ -239,11 +221,28 @@ def test_what_cannot_be_set_is_refused_in_a_line(refusal, model):
     from transformers import BloomConfig
 
     refusal("'bloom' has no rope_parameters", settings_of, BloomConfig(), TRAINED, TO)
+    with applied(torch.nn.Linear(1, 1), SETTINGS[0]):
+        pass  # no rotation changes
+    refusal("with a rotary module", applied(torch.nn.Linear(1, 1), TURNING[0]).__enter__)
 
 
-def test_keys_that_a_setting_keeps():
-    kept = {s.name: s.keys(TO) for s in SETTINGS}
-    assert kept["log scale"] == kept["YaRN 2"] == TO
-    assert kept["text cut to 64"] == TRAINED and kept["Self-Extend, groups of 3 from 15"] == TO
-    assert kept["window 32, 4 first keys in the cache"] == 36
+def test_the_settings_and_the_keys_that_each_keeps(model):
+    """For rows of three training lengths."""
+    to, each = 192, settings_of(model.config, TRAINED, 192)
+    assert {s.name: s.keys(to) for s in each} == {
+        "text cut to 64": TRAINED,
+        "YaRN 3": to,
+        "YaRN 6": to,
+        "linear 3": to,
+        "dynamic NTK 3": to,
+        "Llama 3 3": to,
+        "NTK-aware 3": to,
+        "NTK-aware 6": to,
+        "window 32": 32,
+        "window 32, 4 first keys in the cache": 36,
+        "window 32, 4 first keys": 36,
+        "Self-Extend, groups of 4 from 16": to,
+        "log scale": to,
+    }
+    assert [s.longest for s in each if s.rope] == [to, to, to, None, to, to, to]
     assert Repair(window=200).keys(TO) == TO and Repair().keys(9) == 9

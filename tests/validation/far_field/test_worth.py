@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import farfield
-from farfield.theory.answers.notation import terminal
 from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.model_on_text import Settings, subject_of
@@ -15,7 +14,6 @@ from farfield.validation.far_field.worth import (
     BYTES,
     WORDS,
     Passage,
-    Worth,
     passages,
     readings,
     worth,
@@ -130,28 +128,6 @@ def test_what_a_copier_gains_by_a_far_passage_is_foreseen(copier):
         measured.append(float(replaced - real))
     assert abs(np.mean(said) - np.mean(measured)) < 0.1 * np.mean(measured)
     assert np.mean(measured) > 1
-
-
-@pytest.mark.parametrize(
-    ("text", "worth_it"),
-    [
-        ((0.75, 0.5), "gives 0.75 nats"),
-        ((-0.75, 0.5), "costs 0.75 nats"),
-        ((0.5, 0.5), "is not shown to be worth anything"),
-    ],
-)
-def test_a_worth_is_told_where_its_interval_leaves_out_zero(text, worth_it):
-    found = Worth(64, 1, 30, (0.25, 0.125), (1.5, 0.25), text, -0.125)
-    first, parts = found.table()
-    assert terminal(first.text) == f"1 target, of 30, repeat a passage far back, which {worth_it}."
-    assert [tuple(map(terminal, row)) for row in parts.rows] == [
-        ("what positions cost", "+0.250 ± 0.125"),
-        ("what dilution costs", "+1.500 ± 0.250"),
-        ("what far text gives", f"{-text[0]:+.3f} ± 0.500"),
-        ("marked targets lose", f"{1.75 - text[0]:+.3f}"),
-        ("others lose", "-0.125"),
-    ]
-    assert parts.numeric == (1,)
 
 
 def test_the_parts_are_printed_and_add_up(trained, tmp_path):

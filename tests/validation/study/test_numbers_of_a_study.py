@@ -2,11 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import farfield
 from farfield.theory.answers.blocks import Curve, Table
 from farfield.theory.answers.notation import terminal
+from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding
 from farfield.validation.results import LAST
@@ -54,6 +56,22 @@ def test_each_row_of_a_prediction_is_the_answer_to_its_question():
     assert (p.name, p.beside.name, p.beside.trained) == (SLOW, SLOW, TRAINED)
 
 
+def test_a_bias_that_is_known_in_some_rows_has_the_numbers_of_these():
+    p = predict(encoding(-np.arange(101.0) / 64), "mine", trained=32, tested=(32, 64, 101, 200))
+    fields = [
+        farfield.theoretical_receptive_field(SLOW, x, length=101).tokens
+        for x in ("1/10", "1/100", "1/1000")
+    ]
+    assert (p.row_length, [field.tokens for field in p.row_fields]) == (101, fields)
+    assert [r.farthest for r in p.reaches] == [farfield.reach(SLOW, 7, length=101).farthest]
+    assert [(x.tested, x.value) for x in p.leaks] == [
+        (n, pytest.approx(farfield.leak(SLOW, 32, n).value)) for n in (64, 101)
+    ]
+    verdict = p.convergence.verdict
+    assert p.numbers() == ("mine", verdict, f"{fields[1]} in rows of 101", "", "")
+    assert not p.drawable and not p.windows
+
+
 def lines(scale, mask=""):
     """What a model was measured to lose: made-up numbers, each another one."""
     losses = [
@@ -84,7 +102,10 @@ def test_what_was_measured_is_told_as_its_lines_have_it():
     assert curve.x_name == "context length (tokens), trained on 16" and curve.at == (16, 32, 64)
     assert curve.y_name == "perplexity / perplexity at 16" and curve.log_x and curve.log_y
     first, other = curve.lines
-    assert [(line.name, line.colour) for line in curve.lines] == [(SLOW, 0), (f"{SLOW} + BCA", 1)]
+    told = [(line.name, line.colour, line.dash, line.verdict) for line in curve.lines]
+    assert told == [(SLOW, 0, 0, "converges"), (f"{SLOW} + BCA", 1, 0, "converges")]
+    assert [plain.curve(False, k).dash for k in (len(COLOURS) - 1, len(COLOURS))] == [0, 1]
+    assert table.numeric == (1, 2, 3, 4, 5, 6) and table.title == ("Measured",)
     assert (first.x, first.y) == ((16, 32, 64), (1.5, 3.0, 4.5)) and other.y[-1] == 3.75
     assert first.bars == tuple(pytest.approx((y - 0.1, y + 0.2)) for y in first.y)
     assert [terminal(cell) for cell in table.rows[0]] == [*plain.row(False)]
