@@ -34,7 +34,6 @@ def shown(source, names):
     ],
 )
 def test_each_cell_runs_and_shows_its_answer(path, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for cell in cells(path):

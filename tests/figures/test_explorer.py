@@ -187,7 +187,6 @@ def test_six_parameters_have_sliders_and_seven_have_none():
 
 def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked():
     """Its cells run in order, as marimo runs them."""
-    pytest.importorskip("marimo")
     from farfield.figures.explorer.app import app
 
     _, defined = app.run()

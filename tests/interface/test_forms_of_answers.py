@@ -3,7 +3,6 @@ them: every word beside what was asked."""
 
 import json
 import math
-import os
 import re
 import threading
 import types
@@ -27,7 +26,6 @@ from farfield.figures.gallery import Gallery, named
 from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output, Subject
 from farfield.output import lay_out, reading, speaks_unicode, write_answers, write_rows
 from farfield.theory.encodings import CATALOGUE
-from farfield.validation.harness import runs as engines
 from farfield.validation.harness.runs import RunState
 from farfield.validation.harness.settings import settle
 from farfield.validation.papers.claim import CHECKS
@@ -291,7 +289,7 @@ def test_a_sweep_hands_its_options_to_the_engine_that_is_asked_for(
         return started
 
     for name in ("local", "on_ray"):
-        monkeypatch.setattr(engines, name, engine(name))
+        monkeypatch.setattr(f"farfield.validation.harness.runs.{name}", engine(name))
     (tmp_path / "plan.toml").write_text(PLAN)
     monkeypatch.chdir(tmp_path)
     for words in (
@@ -329,12 +327,11 @@ class Started(BaseException):
     ],
 )
 def test_the_explorer_starts_with_what_was_asked(words, begin, end, monkeypatch, capsys):
-    pytest.importorskip("marimo")
 
     def execv(program, line):
         raise Started(line)
 
-    monkeypatch.setattr(os, "execv", execv)
+    monkeypatch.setattr("os.execv", execv)
     monkeypatch.setattr("webbrowser.get", lambda: None)
     with pytest.raises(Started) as started:
         main(["explore", *words])
@@ -368,9 +365,11 @@ def test_runs_are_listed_by_label_with_their_state_and_why_they_failed(run, monk
         return settle("tiny", {"encoding": "nope", "label": label, "seed": seed, "length": 24})
 
     done = {"key": "3c", "state": "finished", "label": "y", "seed": 1, "loss": 2.5}
-    monkeypatch.setattr(engines, "asked_of", settings)
-    monkeypatch.setattr(engines, "listed", lambda folder: iter(RUNS))
-    monkeypatch.setattr(engines, "rows_of", lambda home, *protocols: home.name)
+    monkeypatch.setattr("farfield.validation.harness.runs.asked_of", settings)
+    monkeypatch.setattr("farfield.validation.harness.runs.listed", lambda folder: iter(RUNS))
+    monkeypatch.setattr(
+        "farfield.validation.harness.runs.rows_of", lambda home, *protocols: home.name
+    )
     monkeypatch.setattr("farfield.validation.inventory.summary", lambda rows: done | {"key": rows})
     found = json.loads(run("runs", "--json")[1])["runs"]
     each = {"preset": "tiny", "trained": 24, "steps": 0}

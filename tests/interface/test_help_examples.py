@@ -1,6 +1,5 @@
 """Every example of every help is run, in a folder that has what it names; rows of 64k are of 4k."""
 
-import os
 import re
 import shlex
 
@@ -55,7 +54,7 @@ def marked(line):
 @pytest.mark.parametrize("line", [marked(line) for line in LINES])
 def test_an_example_of_the_help_does_what_it_says(line, place, monkeypatch, run):
     monkeypatch.chdir(place)
-    monkeypatch.setattr(os, "execv", lambda path, words: None)  # the explorer does not return
+    monkeypatch.setattr("os.execv", lambda path, words: None)  # the explorer does not return
     monkeypatch.setattr("webbrowser.open", lambda page: True)
     if line.startswith("runs"):
         run("sweep", "plan.toml")

@@ -302,8 +302,6 @@ class Slope(nn.Module):
 
 
 def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
-    import farfield.validation.harness.runs as runs
 
     (tmp_path / "own.py").write_text(SLOPE)
     asked = []
@@ -312,7 +310,7 @@ def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
         asked.extend(each)
         return iter(())
 
-    monkeypatch.setattr(runs, "local", local)
+    monkeypatch.setattr("farfield.validation.harness.runs.local", local)
     for given in (("own.py:Slope",), ("own.py",)):
         monkeypatch.chdir(tmp_path)
         farfield.demo(*given, out=str(tmp_path / "out"))
@@ -332,13 +330,11 @@ def test_a_class_of_a_file_is_no_function_of_it(tmp_path, monkeypatch):
 
 
 def test_a_class_is_trained_beside_whatever_a_formula_may_be(refusal, tmp_path, monkeypatch):
-    pytest.importorskip("torch")
-    import farfield.validation.study.one_run as one_run
 
     def train(asked, **options):
         raise farfield.InputError("not trained")
 
-    monkeypatch.setattr(one_run, "train", train)
+    monkeypatch.setattr("farfield.validation.study.one_run.train", train)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(SLOPE)
     for other in (["-n/4", *"0" * 7], lambda n: -n / 4, ALIBI, "-n"):

@@ -6,8 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from farfield import dtype_horizon, encoding, leak
-from farfield.numerics import horizon
+from farfield import design, dtype_horizon, encoding, leak
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_horizons_of_any_series(text, bias):
 
 
 def test_a_horizon_that_is_not_proved_is_unknown(short_envelopes, monkeypatch):
-    monkeypatch.setattr(horizon, "MAX_BALLS", 500)
+    monkeypatch.setattr("farfield.numerics.horizon.MAX_BALLS", 500)
     found = dtype_horizon("-2*log(1+n)+sin(n)", "fp32")
     assert found.tokens is None and found.label is None and found.status == "unknown"
 
@@ -124,6 +123,9 @@ def test_the_former_name_of_the_tested_length_works_with_a_hint():
     assert former.to_dict()["evaluated"] == former.to_dict()["tested"] == 512
     with pytest.warns(DeprecationWarning):
         assert former.evaluated == 512
+    with pytest.warns(DeprecationWarning, match="tested"):
+        found = design("alibi", leak="1/1000", trained=64, evaluated=512)
+    assert found == design("alibi", leak="1/1000", trained=64, tested=512)
 
 
 @pytest.mark.parametrize("f", ["-1000*n", "-10^20*log(1+n)", "-10^50*log(3+n)"])

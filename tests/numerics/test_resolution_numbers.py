@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farfield import attention_resolution, check_convergence, encoding
-from farfield.numerics import resolution
 from farfield.numerics.float_rows import resolution_curve
-from farfield.numerics.summation import series
 from farfield.numerics.summation.series import _series
 
 SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
@@ -233,11 +231,11 @@ def test_rows_that_balls_do_not_sum_are_summed_in_floats(mask, monkeypatch):
         return attention_resolution("-n*sin(n)^2", 12_000, mask=mask)
 
     exact = ask()
-    monkeypatch.setattr(resolution, "MAX_BALLS", 64)
-    monkeypatch.setattr(series, "MAX_WORK", 64)
+    monkeypatch.setattr("farfield.numerics.resolution.MAX_BALLS", 64)
+    monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
     floats = ask()
     assert (exact.label, floats.label, floats.last) == ("certified", "approximate", exact.last)
     assert floats.value == pytest.approx(exact.value, rel=1e-9) and floats.rows == exact.rows
     if mask is None:
-        monkeypatch.setattr(resolution, "MAX_FLOATS", 64)
+        monkeypatch.setattr("farfield.numerics.resolution.MAX_FLOATS", 64)
         assert str(ask().reason) == "11999 terms would have to be summed one by one"

@@ -7,7 +7,6 @@ import pytest
 from flint import fmpq
 
 from farfield.numerics.summation import kept_sums
-from farfield.numerics.summation import series as series_module
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import series
 from farfield.theory.formula.grammar import read
@@ -53,7 +52,7 @@ def test_no_question_changes_a_sum(text, short_envelopes):
 def test_a_search_that_the_clock_ended_is_begun_again(monkeypatch, text, short_envelopes):
     bias = read(f"{text}-log(n+97)")  # of no other test
     with monkeypatch.context() as hurried, precision(64):
-        hurried.setattr(series_module, "SET_UP_S", -1.0)
+        hurried.setattr("farfield.numerics.summation.series.SET_UP_S", -1.0)
         assert "time budget" in series(bias).gap
     assert series(bias).converges and not series(bias).gap
     assert series(bias) is series(bias)

@@ -10,7 +10,6 @@ from formal.certified import FOLDER
 import farfield
 from farfield import check_convergence, verify_certificate
 from farfield.theory.answers.answer import Status
-from farfield.theory.certificates import prover
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.verification import MAX_BYTES
 
@@ -195,7 +194,7 @@ def test_a_library_that_does_not_compile_leaves_nothing(
 ):
     some_prover(fresh=False)
     failed = subprocess.CompletedProcess([], 1, "", "Error: No.")
-    monkeypatch.setattr(prover, "_run", lambda *call: failed)
+    monkeypatch.setattr("farfield.theory.certificates.prover._run", lambda *call: failed)
     refusal("does not compile", verify_certificate, received)
     assert not list((tmp_path / "cache" / "farfield").iterdir())
 

@@ -16,7 +16,6 @@ import sympy
 
 from farfield import check_convergence, compare_tails, theoretical_receptive_field
 from farfield.figures.parameter_map import holds
-from farfield.theory.coefficients import signs
 from farfield.theory.formula import grammar
 
 LONG = 600
@@ -119,7 +118,7 @@ def test_what_was_asked_before_changes_no_answer(monkeypatch, seed, distinct, as
 @pytest.mark.parametrize("seed", range(3))
 def test_no_work_is_left_over(monkeypatch, seed):
     """Enough for each question alone, and spent by a few of them together."""
-    monkeypatch.setattr(signs, "MAX_WORK", 100)
+    monkeypatch.setattr("farfield.theory.coefficients.signs.MAX_WORK", 100)
     each = questions(seed, 8)
     first = [said(question) for question in each]
     assert all(said(question) == one for question, one in [*zip(each, first, strict=True)] * 4)

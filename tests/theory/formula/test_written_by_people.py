@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
+import torch
 
 from farfield import InputError, encoding
 from farfield.theory.encodings.traced_values import _SAME, FUNCTIONS
@@ -154,7 +155,7 @@ def test_is_read_as_meant(line: str) -> None:
 def test_numbers_and_functions_of_sympy_are_read_too() -> None:
     assert encoding(np.log1p).formula == encoding(lambda n: sympy.log(1 + n)).formula
     assert encoding(lambda n: n - sympy.log(1 + n)).origin == "traced"
-    half = pytest.importorskip("torch").tensor(-0.5)
+    half = torch.tensor(-0.5)
     assert as_expression(half) == sympy.Rational(-1, 2)
 
 
@@ -177,14 +178,12 @@ ARGUMENTS: list[Callable[..., Any]] = [
 
 @pytest.mark.parametrize("f", ARGUMENTS)
 def test_an_argument_that_the_grammar_does_not_have_is_never_dropped(f: Callable[..., Any]) -> None:
-    torch = pytest.importorskip("torch")
     found = encoding(lambda n: f(n, torch))
     values = f(torch.arange(64, dtype=torch.float64), torch).double().numpy()
     assert np.allclose(found.bias(range(64))[0], values, rtol=1e-5)
 
 
 def test_a_function_of_the_whole_row_is_no_bias_by_distance(refusal) -> None:
-    torch = pytest.importorskip("torch")
     assert encoding(lambda d: -8 * d / d.max()).mechanism == "row_dependent"
     assert encoding(lambda d: -8 * d / np.max(np.asarray(d))).mechanism == "row_dependent"
     assert encoding(lambda d: d.max() - d).resembles == "-n"  # a constant a row is no bias
@@ -206,7 +205,7 @@ KEYWORDS: list[tuple[str, Any]] = [
 def test_no_argument_by_name_is_dropped(seed: int) -> None:
     """Every function that is traced, as NumPy's, torch's and a method, with a name at random: it is
     refused, or the bias is what the library computes."""
-    torch, rng = pytest.importorskip("torch"), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     named = sorted({*SPELLINGS, *FUNCTIONS, *_SAME, "rsub"})
     at, refused, kept = np.arange(1.0, 9.0), 0, 0
     for name in named:

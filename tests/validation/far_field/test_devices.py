@@ -6,7 +6,6 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from farfield.validation.far_field import long_rows
 from farfield.validation.far_field.long_rows import Sampling, Stages
 from farfield.validation.far_field.model_on_text import _in_bfloat16
 from farfield.validation.far_field.rotary import applied, settings_of
@@ -54,7 +53,9 @@ def test_nothing_of_a_whole_row_stays_on_the_cpu(moved, setting):
 def test_nothing_of_the_far_field_stays_on_the_cpu(moved, setting, monkeypatch):
     if setting.rope.get("rope_type") == "dynamic":
         return
-    monkeypatch.setattr(long_rows, "nats", lambda scores, tokens: scores)
+    monkeypatch.setattr(
+        "farfield.validation.far_field.long_rows.nats", lambda scores, tokens: scores
+    )
     tokens = torch.zeros(3, 33, dtype=torch.long)
     with applied(moved.network, setting):
         group = Stages(Repaired(moved, setting), tokens, 4, Sampling(16))

@@ -12,6 +12,7 @@ from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.model_on_text import Settings
 from farfield.validation.far_field.readings import RowReading, Way
 from farfield.validation.far_field.recall import NeedleScore
+from farfield.validation.models.outline import LayerOutline
 from farfield.validation.models.repairs import Repair, recipe
 from farfield.validation.models.speed import Work, lasting
 
@@ -28,7 +29,7 @@ class Readings:
 
     def __init__(self, losses, gaps=None, right=None, turns=True):
         self.losses, self.probes, self.right = losses, gaps or {}, right or {}
-        outline = SimpleNamespace(layers=())
+        outline = SimpleNamespace(layers=[LayerOutline(key_heads=2, cached=64)] * 3)
         self.subject = SimpleNamespace(length=64, turns=lambda: turns, outline=outline)
         self.asked = []
 
@@ -118,7 +119,8 @@ def test_a_line_says_what_was_read_of_a_change(way):
             "real" if real else "recall": tuple(needles),
             "measured": measured if real else None,
         }
-        return Mended(name, means[not real], *more.pop("near", (None, None)), keys, 0.0, **more)
+        mib = 3 * 64 * 2 * keys / 2**20  # numbers of two bytes, of each layer and key
+        return Mended(name, means[not real], *more.pop("near", (None, None)), keys, mib, **more)
 
     whole = [n for row in each.read[D].values() for n in row.needles]
     losses = mean_and_half(np.array([0.5, 0.625, 0.75]))

@@ -1,13 +1,11 @@
 """Numbers that are printed beside a forecast, each computed another way."""
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import farfield
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Curve, Facts, Table
 from farfield.theory.answers.notation import terminal
@@ -23,11 +21,8 @@ from farfield.validation.far_field.intervals import (
     radius,
     residuals,
 )
-from farfield.validation.far_field.model_on_text import Settings, subject_of
 from farfield.validation.far_field.worth import Worth
 from farfield.validation.models.repairs import Repair
-
-FEW = Settings(groups=2, rows=6, last=4)
 
 
 @pytest.mark.parametrize("groups", [[0.1, 0.3], [0.1, 0.11, 0.12], [0.5, -0.5, 0.2]])
@@ -222,19 +217,6 @@ def test_the_time_of_a_search_is_that_of_all_that_it_reads(rows, first):
     assert cost.SearchSeconds(7.0, 2.0).of(rows, first, 3) == pytest.approx(
         rows / 3 * (7.0 * (first + 2) + 6.0)
     )
-
-
-def test_keys_and_mebibytes_of_a_change_are_those_that_it_keeps(trained, tmp_path):
-    """Two numbers of 16 bits for each width, layer and key that is kept."""
-    folder = trained("-n/8")
-    found = farfield.mend(folder, to=128, settings=FEW, folder=tmp_path, measure=False)
-    layers, width = subject_of(folder, None, None, FEW).network.depth, 32
-    assert {row.keys for row in found.rows} > {128}
-    for row in found.rows:
-        named = [re.search(form, row.repair) for form in (r"window (\d+)", r"(\d+) first keys")]
-        window, first = (int(match[1]) if match else 0 for match in named)
-        assert row.keys == (window + first if window else 128)
-        assert row.mib == pytest.approx(2 * 2 * layers * width * row.keys / 2**20), row.repair
 
 
 # -- intervals of text that nobody has read --------------------------------------------------------

@@ -196,9 +196,9 @@ def test_a_model_scaled_already_is_scaled_further_in_its_own_way():
     rope = {"rope_type": "llama3", "rope_theta": BASE, "factor": 8.0, "low_freq_factor": 1.0}
     rope |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 16}
     config = LlamaConfig(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
-    further = {s.name: s.rope for s in settings_of(config, TRAINED, TO) if s.rope}
-    raised = {f"NTK-aware {by}": rope | {"rope_theta": BASE * by ** (32 / 30)} for by in (2, 4)}
-    assert further == {f"llama3 {by}": rope | {"factor": by} for by in (16, 32)} | raised
+    further = {s.name: s.rope for s in settings_of(config, TRAINED, 192) if s.rope}
+    raised = {f"NTK-aware {by}": rope | {"rope_theta": BASE * by ** (32 / 30)} for by in (3, 6)}
+    assert further == {f"llama3 {by}": rope | {"factor": by} for by in (24, 48)} | raised
     assert turned(config) == 32
     del rope["factor"]
     rope |= {"partial_rotary_factor": 0.25}
@@ -226,21 +226,23 @@ def test_what_cannot_be_set_is_refused_in_a_line(refusal, model):
     refusal("with a rotary module", applied(torch.nn.Linear(1, 1), TURNING[0]).__enter__)
 
 
-def test_the_settings_and_the_keys_that_each_keeps():
-    assert {s.name: s.keys(TO) for s in SETTINGS} == {
+def test_the_settings_and_the_keys_that_each_keeps(model):
+    """For rows of three training lengths."""
+    to, each = 192, settings_of(model.config, TRAINED, 192)
+    assert {s.name: s.keys(to) for s in each} == {
         "text cut to 64": TRAINED,
-        "YaRN 2": TO,
-        "YaRN 4": TO,
-        "linear 2": TO,
-        "dynamic NTK 2": TO,
-        "Llama 3 2": TO,
-        "NTK-aware 2": TO,
-        "NTK-aware 4": TO,
+        "YaRN 3": to,
+        "YaRN 6": to,
+        "linear 3": to,
+        "dynamic NTK 3": to,
+        "Llama 3 3": to,
+        "NTK-aware 3": to,
+        "NTK-aware 6": to,
         "window 32": 32,
         "window 32, 4 first keys in the cache": 36,
         "window 32, 4 first keys": 36,
-        "Self-Extend, groups of 3 from 15": TO,
-        "log scale": TO,
+        "Self-Extend, groups of 4 from 16": to,
+        "log scale": to,
     }
-    assert [s.longest for s in SETTINGS if s.rope] == [TO, TO, TO, None, TO, TO, TO]
+    assert [s.longest for s in each if s.rope] == [to, to, to, None, to, to, to]
     assert Repair(window=200).keys(TO) == TO and Repair().keys(9) == 9

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from farfield.numerics.masks import CAUSAL, Mask
-from farfield.validation.harness import attention as paths
 from farfield.validation.harness.attention import (
     _bands,
     _stretches,
@@ -186,13 +185,16 @@ def test_bands_of_keys_are_for_measuring_alone():
     assert _bands(q, q, table) == [(slice(0, 2), LENGTH)]
     with torch.no_grad():
         narrow, wide = _bands(q, q, table)
+        one = _bands(3 + q[:, :1], 1 + q[:, :1], -torch.arange(float(LENGTH))[None])
     assert narrow == (slice(0, 1), 2) and wide == (slice(1, 2), LENGTH)
+    # content logits of 6 and -6 at most (times 2, for a difference), e^-104 the least that counts
+    assert one == [(slice(0, 1), 1 + math.floor(104 + 2 * 3 * 1 * math.sqrt(SIZE)))]
 
 
 def test_chunks_on_a_gpu_have_one_shape_that_its_memory_holds(monkeypatch):
-    monkeypatch.setattr(paths, "COMPILED_ON", {"cpu"})
+    monkeypatch.setattr("farfield.validation.harness.attention.COMPILED_ON", {"cpu"})
     for logits, queries, length in itertools.product((1, 10**6, 10**9), (5, 300), (300, 701)):
-        monkeypatch.setattr(paths, "LOGITS", logits)
+        monkeypatch.setattr("farfield.validation.harness.attention.LOGITS", logits)
         q, k = torch.zeros(2, 3, queries, 16), torch.zeros(2, 3, length, 16)
         found = _stretches(q, k)
         (step,) = {stop - start for start, stop, _ in found}

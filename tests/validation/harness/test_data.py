@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from farfield.validation.harness import data
 from farfield.validation.harness.data import NOT_ASKED, InductionRows, Text, read_text, samples
 from farfield.validation.harness.settings import Induction
 
@@ -38,8 +37,8 @@ def test_of_one_file_the_last_tenth_is_held_out(tmp_path):
 
 
 def test_a_folder_is_read_to_its_most_and_no_file_with_a_zero_byte(refusal, tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "_MOST", 100)
-    monkeypatch.setattr(data, "_CHUNK", 10)
+    monkeypatch.setattr("farfield.validation.harness.data._MOST", 100)
+    monkeypatch.setattr("farfield.validation.harness.data._CHUNK", 10)
     for name, content in (("a", b"a" * 60), ("b", b"b" * 40), ("early", b"\0" * 500)):
         (tmp_path / name).write_bytes(content)
     text = read_text(tmp_path)

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -169,7 +168,7 @@ def test_a_long_training_says_how_long_by_its_first_steps(monkeypatch):
     trained(run(steps=5), progress=hear)
     assert all(total for _, total, _ in said)  # five steps are not worth a line
     now, said[:] = iter(range(0, 10_000, 4)), []
-    monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(now)))
     trained(run(steps=45), progress=hear)
     notes = [(at, note) for at, (_, total, note) in enumerate(said) if not total]
     # The clock is read three times from step 1 to step 3: 12 s for two of them.

@@ -12,9 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.gap_probe import gap_probe
-from farfield.validation.models import opened as opened_models
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library_network import LibraryNetwork
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import Opened, network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
@@ -84,9 +82,11 @@ def test_a_model_that_does_not_fit_is_read_by_layers_and_a_larger_one_is_refused
         open_model(describe(tmp_path), tokens=16, by_layer=True).held,
     )
     for free, by_layer in ((1 << 40, False), (need, True)):
-        monkeypatch.setattr(opened_models, "available", lambda place, free=free: free)
+        monkeypatch.setattr(
+            "farfield.validation.models.opened.available", lambda place, free=free: free
+        )
         assert (open_model(outline, tokens=16).held is not None) == by_layer
-    monkeypatch.setattr(opened_models, "available", lambda place: need - 1)
+    monkeypatch.setattr("farfield.validation.models.opened.available", lambda place: need - 1)
     refusal(
         r"takes about \d+ MiB .* one layer at a time, .* are free", open_model, outline, tokens=16
     )
@@ -97,7 +97,9 @@ def test_the_far_field_says_that_it_reads_by_layers(tmp_path, monkeypatch):
     need = open_model(describe(tmp_path), tokens=16, by_layer=True).held
     words, gaps, said = np.random.default_rng(0).integers(0, 97, 3000), [], []
     for free in (1 << 40, need):
-        monkeypatch.setattr(opened_models, "available", lambda place, free=free: free)
+        monkeypatch.setattr(
+            "farfield.validation.models.opened.available", lambda place, free=free: free
+        )
         how = {"to": 64, "length": 16, "progress": lambda *told: said.append(told[0])}
         gaps.append(gap_probe(tmp_path, words, **how).gaps)
     assert gaps[0] == gaps[1]
@@ -110,7 +112,9 @@ def test_layers_are_put_on_the_device(tmp_path, monkeypatch):
     outline, meta = describe(tmp_path), torch.device("meta")
     network = streamed(outline, skeleton(outline), torch.float32, meta)
     assert all(table.device == meta for table in network.buffers())
-    monkeypatch.setattr(LibraryNetwork, "_try", lambda self: None)
+    monkeypatch.setattr(
+        "farfield.validation.models.library_network.LibraryNetwork._try", lambda self: None
+    )
     tokens, at = torch.arange(120)[None] % 97, torch.arange(120)
     for setting in (Repair(), Repair(group=(3, 15))):
         scores = scores_at(Repaired(network_of(Opened(outline, network)), setting), tokens, at, 9)

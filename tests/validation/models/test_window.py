@@ -8,7 +8,6 @@ import torch
 
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.answer import Label, Status
-from farfield.validation.harness import model as module
 from farfield.validation.harness.data import Text
 from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.harness.runs import run
@@ -156,8 +155,12 @@ def test_what_a_run_says_of_its_layers_is_what_its_model_does(refusal, tmp_path,
         torch.testing.assert_close(scores(Mask(20)), opened.network(row[None]))
         narrow = opened.network(row[None], Mask(window=3, sinks=4))
         torch.testing.assert_close(scores(Mask(3, sinks=4), last=2), narrow[:, -2:])
-        monkeypatch.setattr(module, "compiles", lambda *_: True)  # as on a GPU
-        monkeypatch.setattr(module, "block_mask", None)  # each would be compiled anew
+        monkeypatch.setattr(
+            "farfield.validation.harness.model.compiles", lambda *_: True
+        )  # as on a GPU
+        monkeypatch.setattr(
+            "farfield.validation.harness.model.block_mask", None
+        )  # each would be compiled anew
         torch.testing.assert_close(scores(Mask(3, sinks=4), last=2), narrow[:, -2:])
     own = tmp_path / "mine.py"
     own.write_text(
