@@ -29,7 +29,7 @@ from farfield.figures.gallery import (
     settings_of,
 )
 from farfield.figures.index import INDEX, KINDS
-from farfield.figures.papers import chi2023, qin2024, sun2023
+from farfield.figures.papers import chi2023, sun2023
 from farfield.figures.papers.measured_figures import _growths, perplexity
 from farfield.figures.papers.measured_samples import first, settings
 from farfield.figures.papers.measured_tables import _command, measured_table
@@ -186,6 +186,8 @@ def test_one_figure_with_its_data(tmp_path):
     assert set(files) == {"qin2024.fig2.svg", "qin2024.fig2.csv"} and len(gallery.files) == 2
     assert files["qin2024.fig2.csv"].splitlines()[0].startswith("n,window of 32")
     assert ">distance n (tokens)<" in files["qin2024.fig2.svg"], "text stays text"
+    shown = usual("qin2024.fig2")._repr_html_()
+    assert shown.startswith("<figure") and shown.count("<svg") == 1, "in a notebook"
     made = {
         kind: rendered(usual("qin2024.fig2").figure, kind, "x", "what it is") for kind in FORMATS
     }
@@ -666,11 +668,6 @@ def test_nothing_is_half_written(refusal, tmp_path):
         "format 'gif'", draw, ["qin2024.fig2"], tmp_path / "new", kind="gif", notice=pytest.fail
     )
     assert not (tmp_path / "new").exists()
-
-
-def test_a_drawing_shows_itself_in_a_notebook():
-    shown = qin2024.fig2()._repr_html_()
-    assert shown.startswith("<figure") and shown.count("<svg") == 1
 
 
 def test_data_are_rectangular():

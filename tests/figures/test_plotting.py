@@ -304,6 +304,7 @@ def test_points_of_a_plane_that_are_not_known_are_circles():
     ("ends", "levels"),
     [
         ((0, 7), [1, 3, 5]),
+        ((0, 6), [1, 3, 5]),
         ((0, 4), [1, 2, 3]),
         ((0.5, 2.5), [math.log10(5), 1, math.log10(20), math.log10(50)]),
         ((0.2, 0.9), [math.log10(2), math.log10(5)]),

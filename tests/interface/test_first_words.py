@@ -3,22 +3,23 @@
 import pytest
 
 import farfield
-import farfield.validation.harness.runs
-import farfield.validation.models.perplexities
-import farfield.validation.study.one_run
 
-PERPLEXITIES, RUNS = farfield.validation.models.perplexities, farfield.validation.harness.runs
-ONE_RUN = farfield.validation.study.one_run
 WORK = {
-    "foresee MODEL --to 4k": (farfield, "foresee", "nothing is kept"),
-    "foresee MODEL --to 4k --quick": (farfield, "gap_probe", "nothing is kept"),
-    "mend MODEL --to 4k --out kept": (farfield, "mend", "goes on from kept"),
-    "window --model MODEL --out kept": (farfield, "smallest_window", "goes on from kept"),
-    "measure .": (farfield, "empirical_receptive_field", "nothing is kept"),
-    "erf .": (farfield, "empirical_receptive_field", "nothing is kept"),
-    "perplexity MODEL --length 64": (PERPLEXITIES, "model_perplexity", "nothing is kept"),
-    "train -n/8 alibi --runs kept": (ONE_RUN, "train", "2 models of 4 layers, 400 steps on"),
-    "sweep plan.toml --runs kept": (RUNS, "local", "goes on from kept"),
+    "foresee MODEL --to 4k": ("foresee", "nothing is kept"),
+    "foresee MODEL --to 4k --quick": ("gap_probe", "nothing is kept"),
+    "mend MODEL --to 4k --out kept": ("mend", "goes on from kept"),
+    "window --model MODEL --out kept": ("smallest_window", "goes on from kept"),
+    "measure .": ("empirical_receptive_field", "nothing is kept"),
+    "erf .": ("empirical_receptive_field", "nothing is kept"),
+    "perplexity MODEL --length 64": (
+        "validation.models.perplexities.model_perplexity",
+        "nothing is kept",
+    ),
+    "train -n/8 alibi --runs kept": (
+        "validation.study.one_run.train",
+        "2 models of 4 layers, 400 steps on",
+    ),
+    "sweep plan.toml --runs kept": ("validation.harness.runs.local", "goes on from kept"),
 }
 
 
@@ -29,12 +30,12 @@ def test_the_first_line_comes_before_the_work(line, run, capsys, tmp_path, monke
     for folder in (tmp_path, tmp_path / "MODEL"):
         (folder / "config.json").write_text('{"model_type": "llama"}')
     (tmp_path / "plan.toml").write_text('[[runs]]\npreset = "tiny"\nencoding = ["alibi"]\n')
-    room, name, told = WORK[line]
+    place, told = WORK[line]
 
     def work(*given, **options):
         raise farfield.InputError(f"before it: {capsys.readouterr().err}")
 
-    monkeypatch.setattr(room, name, work)
+    monkeypatch.setattr(f"farfield.{place}", work)
     first = run(*line.split())[2].partition("before it: ")[2].splitlines()[0]
     words = line.split()
     read = next((word for word in words if word in ("MODEL", ".")), "")

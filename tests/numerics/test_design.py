@@ -10,8 +10,8 @@ from sympy import Integer, Rational, S, Symbol
 import farfield
 from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine
-from farfield.numerics.design.order import tail_order
-from farfield.numerics.design.rationals import decimals_around, simplest
+from farfield.numerics.design.order import rises, tail_order
+from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.solve import _by_head
 from farfield.numerics.design.targets import COUNTS, TARGETS, quantity, read_targets
 from farfield.theory.algebra.exceptions import Unreachable
@@ -298,6 +298,78 @@ PLACES = [  # a family; parameters at which bounds are decided, gauged, and the 
         (44, 76, 145.8493),
         *(None, None, (False, False), "None"),
     ),
+    (
+        "-n*a",
+        {"trf": "<=64", "assumptions": {"a": "(0, 1]"}},
+        (2, 15, -54.4945),
+        [0.071955784156, 0.071955784157],
+        None,
+        (False, True),
+        "1",
+    ),
+    (
+        "-n*a",
+        {"trf": "<=64", "assumptions": {"a": "(0, 1)"}},
+        (2, 15, -54.4945),
+        [0.071955784156, 0.071955784157],
+        None,
+        (False, False),
+        "1/2",
+    ),
+    (
+        "-a*log(1+n)",
+        {"trf": ">=2"},
+        (2, 13, 28.3601),
+        [1.0, 1.0000000001],
+        [6.7371350879, 6.737135088],
+        (False, True),
+        "2",
+    ),
+    (
+        "-a*n",
+        {"trf": ">=64", "optimise": "leak"},
+        (2, 16, -59.1984),
+        None,
+        [0.07309793946, 0.073097939461],
+        (False, True),
+        "13/178",
+    ),
+    (
+        "-a*n",
+        {"trf": "<=64", "optimise": "leak"},
+        (2, 16, -59.4281),
+        [0.071955784156, 0.071955784157],
+        None,
+        (False, False),
+        "1",
+    ),
+    (
+        "window",
+        {"trf": ">=64, <=128", "optimise": "leak"},
+        (5, 131, 854.9856),
+        [63.0, 63.000000001],
+        [129.0, 129.00000001],
+        (False, True),
+        "64",
+    ),
+    (
+        "-n^a",
+        {"trf": "<=12"},
+        (2, 13, -6.692),
+        [0.67529459301, 0.67529459302],
+        None,
+        (False, False),
+        "1",
+    ),
+    (
+        "-log(1+n)*(1+exp(-a))",
+        {"trf": ">=64", "assumptions": {"a": "real"}},
+        (2, 10, 3.0731),
+        [0.0095597176372, 0.0095597176373],
+        None,
+        (True, False),
+        "1",
+    ),
 ]
 
 
@@ -325,6 +397,7 @@ def test_a_design_looks_at_so_many_places(family, options, cost, low, high, clos
     for end, wanted in ((found.low, low), (found.high, high)):
         assert end == wanted is None or [*map(float, end)] == pytest.approx(wanted, rel=1e-12)
     assert (found.closed, str(found.value)) == (closed, value)
+    assert found.reason is None or value == "None"
 
 
 SHARES = [
@@ -423,38 +496,101 @@ def test_a_time_that_is_spent_is_unknown_with_its_reason(refusal):
 # -- the order of tails ---------------------------------------------------------------------------
 
 
+ORDERS = [  # a bias in a, the order of its tails, the ends of a
+    ("-a*n", -1, "0", "1"),
+    ("-a*n", -1, "-oo", "0"),
+    ("a*n", 1, "-oo", "oo"),
+    ("-a**2*n", None, "-oo", "oo"),
+    ("-a**2*n", -1, "0", "oo"),
+    ("-a**2*n", 1, "-2", "-1"),
+    ("-n/(1-a)", -1, "0", "1"),
+    ("-n/a", 1, "-oo", "0"),
+    ("-n**a", -1, "1", "2"),
+    ("-a*(1-a)*n", None, "0", "1"),
+    ("-a*(1-a)*n", -1, "0", "1/2"),
+    ("-exp(a)*n", -1, "-oo", "oo"),
+    ("-a*log(1+n)-n", -1, "0", "oo"),
+    ("-n-a", 0, "0", "oo"),
+    ("-floor(a*n)", None, "0", "oo"),
+    ("-a*floor(n/2)-sqrt(a)*n", None, "0", "oo"),
+    ("-log(1+n)**a", None, "1", "oo"),
+    ("-log(1+a*n**2)", -1, "0", "oo"),
+    ("-sqrt(n+a)", 1, "0", "oo"),
+    ("-sqrt(n+a)+a", 1, "0", "oo"),
+    ("-a*n+a*log(1+n)", -1, "0", "oo"),
+    ("-a*n+log(1+a*n)", -1, "0", "oo"),
+    ("-(n+a)**2", -1, "0", "oo"),
+    ("-(n-a)**2", 1, "0", "oo"),
+    ("-n*(2-a)", 1, "0", "2"),
+    ("-n/(1+exp(-a))", -1, "-oo", "oo"),
+    ("-a*cos(n)", None, "0", "oo"),
+    ("-n**2+a*n", 1, "0", "oo"),
+    ("-log(n+a)", 1, "0", "oo"),
+    ("-2*log(1+n/a)", 1, "0", "oo"),
+    ("a*0-n", 0, "0", "oo"),
+    ("-n+a*sin(n)", None, "0", "oo"),
+    ("-a*floor(n/8)", -1, "0", "oo"),
+    ("-a*n-sqrt(a)*log(1+n)", -1, "0", "oo"),
+]
+
+
+@pytest.mark.parametrize(("text", "order", "low", "high"), ORDERS)
+def test_a_proved_order_of_tails_is_that_of_the_ratios_of_their_terms(text, order, low, high):
+    low, high, of = S(low), S(high), a if low == "0" else Symbol("a", real=True)
+    bias = sympy.sympify(text, {"n": n, "a": of})
+    assert tail_order(bias, of, low, high) == order
+    least = low if low.is_finite else high - 4 if high.is_finite else Integer(-2)
+    most = high if high.is_finite else least + 4
+    inside = [bias.subs(of, least + (most - least) * k / 4) for k in (1, 3)]
+    for k in range(12):
+        near, far = (float((p.subs(n, k + 1) - p.subs(n, k)).evalf(30)) for p in inside)
+        assert order is None or (order * (far - near) >= 0 and (order != 0 or near == far))
+
+
 @pytest.mark.parametrize(
-    ("bias", "order"),
+    ("text", "way"),
     [
-        (-a * n, -1),
-        (-(n**2) / a, 1),
-        (-a * sympy.log(1 + n), -1),
-        (-(n**a), -1),
-        (-2 * sympy.log(1 + n / a), 1),
-        (-sympy.log(1 + a * n), -1),
-        (S.Zero * a - n, 0),
-        (a * sympy.cos(n), None),
-        (-n + a * sympy.sin(n), None),
-        (-((n - a) ** 2), 1),
-        (-a * sympy.floor(n / 8), -1),
-        (-sympy.exp(-a) * n, 1),
+        ("n", 1),
+        ("-n", -1),
+        ("5", 0),
+        ("n**2", 1),
+        ("-n**2", -1),
+        ("floor(n/8)", 1),
+        ("ceiling(n/3)-n", None),
+        ("n*log(1+n)", 1),
+        ("cos(n)", None),
+        ("log(1+n)-n", -1),
+        ("sqrt(n)-n", -1),
+        ("n-log(1+n)", 1),
+        ("(n-3)**2", None),
+        ("Abs(n-2)", None),
+        ("exp(-n)", -1),
+        ("Max(n,3)", 1),
+        ("Min(-n,2)", -1),
+        ("1/(1+n)", -1),
+        ("-1/(1+n)", 1),
+        ("n/(1+n)", 1),
+        ("n*exp(-n)", None),
+        ("atan(n)", 1),
+        ("n**3-2*n", None),
+        ("log(n+1)**2-log(n+1)", None),
+        ("2**n-n", None),
+        ("loggamma(n+1)", 1),
+        ("sqrt(n**2+4)", 1),
+        ("n-Abs(n-4)", None),
+        ("log(2+n)/(n+2)", None),
+        ("(n+1)**(-2)", -1),
+        ("exp(n)-n**3", None),
+        ("n**2-9*n", None),
+        ("-(n+1)**Rational(1,2)", -1),
+        ("log(n**2+1)", 1),
     ],
 )
-def test_order_of_tails(bias, order):
-    assert tail_order(bias, a, S.Zero, S.Infinity) == order
-
-
-def test_an_order_is_that_of_the_ratios():
-    """A proved order is what two parameters show, term by term."""
-    for text in ("-a*n", "-n**a", "-log(1+a*n)", "-(n-a)**2", "-a*n-sqrt(a)*log(1+n)"):
-        family = read_family(text)
-        order = tail_order(family.formula, family.parameter, S.Zero, S.Infinity)
-        slopes = [
-            [float(family.at(x).subs(n, k + 1) - family.at(x).subs(n, k)) for k in range(12)]
-            for x in (Rational(1, 3), Rational(7, 3))
-        ]
-        assert order is not None
-        assert all(order * (high - low) >= 0 for low, high in zip(*slopes, strict=True))
+def test_a_function_of_distances_rises_or_falls_as_it_is_proved(text, way):
+    f = sympy.sympify(text, {"n": n, "Rational": Rational})
+    steps = [float((f.subs(n, k + 1) - f.subs(n, k)).evalf(30)) for k in range(40)]
+    assert rises(f) == way
+    assert way is None or (all(way * step >= 0 for step in steps) and any(steps) is (way != 0))
 
 
 # -- rationals ------------------------------------------------------------------------------------
@@ -468,11 +604,6 @@ def test_the_simplest_rational_has_the_least_denominator(low, high):
     for q in range(1, int(found.q)):
         assert not low < Rational(math.floor(low * q) + 1, q) < high
     assert simplest(low, low) is None and simplest(low, low, True, True) == low
-
-
-def test_decimals_around():
-    low, high = decimals_around(Rational(1, 3), Rational(1, 3), 5)
-    assert low <= Rational(1, 3) < high and high - low == Rational(1, 10**5)
 
 
 # -- targets --------------------------------------------------------------------------------------
@@ -523,17 +654,6 @@ def test_a_pair_is_spaced_geometrically_and_its_ends_are_exact(name, ends, heads
 
 
 # -- several targets, several heads, several families ---------------------------------------------
-
-
-def test_constraints_meet_in_an_interval(refusal):
-    goal = {"trf": ">=1024", "horizon": ">=4096", "dtype": "bf16"}
-    found = design("-a*log(1+n)", **goal)
-    assert found.monotone and found.low == (1, Rational(10000000001, 10000000000))
-    assert found.achieved["trf"] >= 1024 and found.achieved["horizon"] >= 4096
-    field = [reached("-a*log(1+n)", "trf", {"eps": "1/100"}, x) for x in found.high[::-1]]
-    assert field[0] < 1024 <= field[1]
-    both = {"trf": ">=1024", "leak": "<=1e-30", "trained": 64}
-    refusal(r"no m of alibi meets both .* needs m", design, "alibi", **both)
 
 
 def test_heads_are_spaced_geometrically():
@@ -603,6 +723,11 @@ BAD = [
     (("-a*log(1+n)",), {"trf": 8, "optimise": "beauty"}, "beauty"),
     (("-a*n",), {"trf": 8, "budget_s": -1}, "budget -1"),
     (("-a",), {"trf": 8}, "."),
+    (
+        ("alibi",),
+        {"trf": ">=1024", "leak": "<=1e-30", "trained": 64},
+        r"no m of alibi meets both leak .* needs m >= 1.07934, and TRF.* needs m <= 0.00450163",
+    ),
     (("-a*n",), {"trf": (4, 8), "heads": 1025}, "from 1 to 1024"),
     (("-a*n",), {"trf": [4, 8, 9], "leak": ["1/8", "1/9"]}, r"for \[2, 3\] heads"),
     (("-a*n",), {"leak": ("-1", "1/2"), "heads": 3}, "leak from -1 to 1/2: accepted are positive"),

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from farfield import dtype_horizon, encoding, leak
+from farfield import design, dtype_horizon, encoding, leak
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,9 @@ def test_the_former_name_of_the_tested_length_works_with_a_hint():
     assert former.to_dict()["evaluated"] == former.to_dict()["tested"] == 512
     with pytest.warns(DeprecationWarning):
         assert former.evaluated == 512
+    with pytest.warns(DeprecationWarning, match="tested"):
+        found = design("alibi", leak="1/1000", trained=64, evaluated=512)
+    assert found == design("alibi", leak="1/1000", trained=64, tested=512)
 
 
 @pytest.mark.parametrize("f", ["-1000*n", "-10^20*log(1+n)", "-10^50*log(3+n)"])

@@ -96,18 +96,6 @@ def test_the_lighter_tail_is_the_smaller_one_in_the_end(a, b, lighter):
         assert found.crossover == pytest.approx(float(heavy[above].min()) if len(above) else 1.0)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "lighter"),
-    [
-        ("-2*n", "-3*log(1+n)+where(Mod(n,2)==0,1,0)", "a"),
-        ("where(n%2==0,-2*log(1+n),-inf)", "-2*log(1+n)", "a"),
-        ("-3*log(1+n)", "-2*log(1+n)+where(Mod(n,3)==0,1,-2)", "a"),
-    ],
-)
-def test_power_laws_with_classes(a, b, lighter):
-    assert (compare_tails(a, b).lighter, compare_tails(b, a).lighter) == (lighter, "b")
-
-
 def unsummed(*series):
     raise Unreachable("seeded")
 

@@ -423,7 +423,8 @@ class Tokens:
         begin = max(0, column - 30)
         shown = self.text[begin : column + 30]
         shown = ("..." if begin else "") + shown + ("..." if column + 30 < len(self.text) else "")
-        raise InputError(f"formula {quoted(shown)}, column {column + 1}: {what}")
+        line = " ".join(what.splitlines())  # a formula may have several
+        raise InputError(f"formula {quoted(shown)}, column {column + 1}: {line}")
 
     @property
     def token(self) -> Token:

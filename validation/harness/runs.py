@@ -420,7 +420,7 @@ def asked_of(home: Path, *, copies: bool = False) -> Run:
 
 def _measurement(job: Job, mask: Mask) -> str:
     """The key of a measurement."""
-    apart = {"windows", "bca"} | {"precision" for _ in [0] if job.measure.precision == "float32"}
+    apart = {"windows", "bca", *["precision"] * (job.measure.precision == "float32")}
     asked = job.measure.model_dump(mode="json", exclude=apart)
     return digest({**asked, "mask": [mask.window, mask.bca]})
 

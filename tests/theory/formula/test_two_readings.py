@@ -97,6 +97,10 @@ def test_two_meanings_are_refused_with_both(refusal, text):
     assert text in error.replace("\\\\", "\\")
 
 
+def test_a_formula_of_two_lines_is_refused_in_one(refusal):
+    refusal(r"^formula '5\\n % n', column 1: 5  % may mean 5/100, or the remain", read, "5\n % n")
+
+
 @pytest.mark.parametrize("text", [t for t, (_, one, _) in REFUSED.items() if "^(" in one])
 def test_both_readings_that_a_message_says_can_be_typed(text):
     one, other = (reading.replace("(...)", "(1+n)") for reading in REFUSED[text][1:])

@@ -185,7 +185,10 @@ def test_bands_of_keys_are_for_measuring_alone():
     assert _bands(q, q, table) == [(slice(0, 2), LENGTH)]
     with torch.no_grad():
         narrow, wide = _bands(q, q, table)
+        one = _bands(3 + q[:, :1], 1 + q[:, :1], -torch.arange(float(LENGTH))[None])
     assert narrow == (slice(0, 1), 2) and wide == (slice(1, 2), LENGTH)
+    # content logits of 6 and -6 at most (times 2, for a difference), e^-104 the least that counts
+    assert one == [(slice(0, 1), 1 + math.floor(104 + 2 * 3 * 1 * math.sqrt(SIZE)))]
 
 
 def test_chunks_on_a_gpu_have_one_shape_that_its_memory_holds(monkeypatch):

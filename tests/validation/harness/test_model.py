@@ -103,6 +103,12 @@ def test_layers_that_are_alike_share_a_learned_bias_and_a_hybrid_does_not():
     assert len(model(both).biases) == 2
 
 
+def test_a_table_of_numbers_and_of_what_learns_has_one_row():
+    entries = torch.tensor([[2.0]]), 3.0, torch.tensor([[5.0]])
+    found = bias_module._TENSORS.look_up((torch.tensor([0, 1, 2, 9]),), *entries)
+    assert found.tolist() == [[2.0, 3.0, 5.0, 5.0]]
+
+
 def test_scores_of_a_rotation_depend_on_the_distance_alone():
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 8, dtype=torch.float64).expand(-1, 3, -1)
@@ -113,9 +119,20 @@ def test_scores_of_a_rotation_depend_on_the_distance_alone():
             for i in range(3)
         ]
         assert scores == pytest.approx([scores[0]] * 3)
-        turned = rotated(k, at, rope)
-        shifted = rotated(turned, torch.full((3,), 4.0), rope)
-        torch.testing.assert_close(shifted, rotated(k, at + 4, rope))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize("decay", [True, False])
+def test_a_rotation_is_a_product_of_complex_numbers(share, decay, sign):
+    rope = RopeSettings(share=share, base=50.0, scaling=2.0, decay=decay)
+    x, at, r = torch.randn(3, 8, dtype=torch.float64), torch.tensor([0.0, 3.5, 900.0]), 8 * share
+    i, m = torch.arange(r // 2).double(), at.double()[:, None]
+    zeta = (2 * i / r + 0.4) / 1.4 if decay else torch.ones(1)
+    pairs = torch.complex(*x[:, : int(r)].chunk(2, -1))
+    turned = pairs * torch.exp(1j * m * 50.0 ** (-2 * i / r) / 2) * zeta ** (sign * m / 512)
+    expected = torch.cat([turned.real, turned.imag, x[:, int(r) :]], -1)
+    torch.testing.assert_close(rotated(x, at, rope, sign), expected)
 
 
 @pytest.mark.parametrize("last", [0, 3])

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import multiprocessing
 import os
+import queue
 import resource
 import signal
 import threading
@@ -443,6 +444,19 @@ def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
     losses = [note.partition(",")[0] for stage, _, _, note in told if stage == "alibi: train"]
     assert losses[:19] == [""] * 19 and losses[-1].startswith("loss ")
     assert {*losses} == {"", *losses[19:60:20], losses[59], losses[-1]}
+
+
+def test_a_process_of_a_sweep_has_one_thread_and_ends_with_it(monkeypatch):
+    ended, threads, joined = queue.Queue(), [], threading.Event()
+    monkeypatch.setattr(module, "_REPORTS", [])
+    monkeypatch.setattr(module.os, "_exit", ended.put)
+    monkeypatch.setattr(module.torch, "set_num_threads", threads.append)
+    parent = SimpleNamespace(join=joined.wait)
+    monkeypatch.setattr(module.multiprocessing, "parent_process", lambda: parent)
+    module._begin("reports")
+    assert module._REPORTS == ["reports"] and threads == [1] and ended.empty()
+    joined.set()
+    assert ended.get(timeout=30) == 1
 
 
 def test_a_process_reports_steps_a_second_apart(monkeypatch):

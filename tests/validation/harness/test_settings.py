@@ -55,6 +55,38 @@ def test_a_wrong_setting_is_a_line_with_its_place(refusal, line, said, tmp_path)
     assert said in found and (not said.endswith("a name") or found.endswith(said))
 
 
+BORDERS = {  # values that are accepted, and the nearest that are not
+    ("", "seed"): ((0, 2**63 - 1), (-1, 2**63)),
+    ("", "layers"): ((1, 2000), (0, 2001)),
+    ("", "steps"): ((1, 10**12), (0, 10**12 + 1)),
+    ("", "warmup"): ((0,), (-1,)),
+    ("", "lr"): ((1e-300,), (0, float("inf"))),
+    ("", "weight_decay"): ((0,), (-1e-300, float("inf"))),
+    ("", "dropout"): ((0, 0.999), (-1e-300, 1)),
+    ("", "betas"): (((0, 0.999), (0.999, 0)), ((-0.1, 0), (0, -0.1), (1, 0), (0, 1))),
+    ("measure", "share"): ((1e-300, 0.999), (0, 1)),
+    ("task", "vocabulary"): ((8,), (7,)),
+    ("layer", "share"): ((1e-300, 1), (0, 1.001)),
+    ("layer", "base"): ((1.001,), (1, float("inf"))),
+    ("layer", "scaling"): ((1,), (0.999, float("inf"))),
+}
+
+
+@pytest.mark.parametrize("place, name", BORDERS)
+def test_each_border_of_a_setting_is_where_it_is_said_to_be(refusal, place, name):
+    def with_value(value):
+        given = {name: value}
+        hybrid = {"label": "x", "layers": [{"mechanism": "rope", **given}]}
+        one = {"encoding": hybrid, "layers": 1} if place == "layer" else {place: given}
+        return Run.of({"encoding": "alibi", **(one if place else given)})
+
+    accepted, refused = BORDERS[place, name]
+    for value in accepted:
+        with_value(value)
+    for value in refused:
+        refusal(f"{name}.*accepted", with_value, value)
+
+
 @pytest.mark.parametrize("content", [b"[[runs]", b"\xff", b"", b"sweep = 1", b"runs = 3"])
 def test_what_is_no_plan_is_refused_by_its_name(refusal, content, tmp_path):
     (tmp_path / "plan.toml").write_bytes(content)
