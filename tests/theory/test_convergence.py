@@ -266,9 +266,27 @@ def test_a_value_must_be_what_a_formula_may_hold(refusal):
     assert check_convergence("-a*n", a=sympy.Float("0.1")).verdict == "converges"
 
 
-def test_every_assumption_is_stated():
-    result = check_convergence("-r1*log(1+r2*n)", assumptions={"r2": "nonnegative"})
-    assert result.assumptions == (("r1", "positive"), ("r2", "nonnegative"))
+@pytest.mark.parametrize(
+    ("asked", "options", "read_off", "wanted"),
+    [
+        ("alibi", {"bca": 8}, lambda found: found.support, 16),
+        ("-n/8", {"budget_s": 0}, lambda found: found.at(), None),
+        ("-n/8", {"budget_s": 0}, lambda found: found.fields()["condition"], None),
+        ("-n/8", {"budget_s": 0}, lambda found: found.remarks, ()),
+        ("-a*log(n+1)", {}, lambda found: found.fields()["condition"], "a > 1"),
+        ("rope", {}, lambda found: found.proof.claim, "nothing follows from the theorem"),
+        ("rope", {}, lambda found: [step.rule for step in found.proof.steps], ["scope"]),
+        (["-n/4", "0", "0"], {}, lambda found: [*found.claims()], ["Head_1", "Head_2"]),
+        (
+            "-r1*log(1+r2*n)",
+            {"assumptions": {"r2": "nonnegative"}},
+            lambda found: found.assumptions,
+            (("r1", "positive"), ("r2", "nonnegative")),
+        ),
+    ],
+)
+def test_what_a_verdict_holds(asked, options, read_off, wanted):
+    assert read_off(check_convergence(asked, **options)) == wanted
 
 
 # -- what the result says -------------------------------------------------------------------------
@@ -298,6 +316,7 @@ def test_skipped_terms_are_those_at_which_a_need_fails_in_integers():
         ("log(cos(pi*n/128))", (64, 65, 66), 2001, 4096),
         ("-n*log(sin(n)+Mod(n,2))", (0, 4, 6, 10), 901, 4096),
         ("-n*log(n-20)", tuple(range(21)), 21, 21),
+        ("-2*log(n-7)", tuple(range(8)), 8, 8),
         ("-1/(n-4094)-n", (4094,), 1, 1),
         ("-1/(n-4095)-n", (), 0, 0),
     ],

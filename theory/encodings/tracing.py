@@ -433,6 +433,6 @@ def _run(
 def _close(theirs: float, formula: float, slack: float) -> bool:
     if theirs != formula and (theirs < LEAST[1] or theirs == LEAST[0]):
         theirs = -math.inf
-    if math.isnan(theirs) or math.isinf(theirs):
+    if math.isnan(theirs) or math.isinf(theirs) or math.isinf(formula):
         return theirs == formula
     return bool(abs(theirs - formula) <= slack * max(1.0, abs(formula)))

@@ -95,8 +95,8 @@ def row_cache(layers: Sequence[LayerOutline], length: int, serving: Serving) -> 
         keys, least = keys + count, least + count * token
         # a window begins anywhere in a page, so it may touch one more
         pages = row if count >= length else min(row, math.ceil((count - 1) / page) + 1)
-        paged += pages * page * token if layer.cached else 0
-        whole += row * page * token if layer.cached else 0
+        paged += pages * page * token
+        whole += row * page * token
     indexer = sum(serving.indexer(layer) * row * page for layer in layers)
     sizes = [layer.state for layer in layers if layer.state is not None]
     states = _STATE_BYTES * sum(sizes) / serving.ranks if len(sizes) == len(layers) else None

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
-from flint import arb
+from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -334,3 +334,19 @@ def test_a_family_has_its_numbers(text):
             assert kernel.monotone_from == 0
         if kernel.converges:
             assert (to_arb(kernel.tail(3)) - to_arb(kernel.tail(20))).overlaps(row)
+
+
+HARD = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"
+
+
+@pytest.mark.parametrize(
+    ("text", "converges"),
+    [("-n", True), ("-log(1+n)", False), ("where(n%2==0,-n,-log(1+n))", False), (HARD, None)],
+)
+def test_a_series_converges_where_each_of_its_classes_does(text, converges):
+    assert exp_series(read(text)).converges is converges
+
+
+def test_short_rows_of_rational_weights_are_rational():
+    with precision(64):
+        assert exp_series(read("where(n<3,-log(1+n),-oo)")).total() == fmpq(11, 6)

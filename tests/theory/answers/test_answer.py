@@ -4,9 +4,9 @@ import dataclasses
 import itertools
 import json
 import math
+import operator
 from contextlib import nullcontext
 from fractions import Fraction
-from operator import ge, gt, le, lt
 
 import numpy as np
 import pytest
@@ -22,8 +22,6 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import sentence
 from farfield.theory.functions.nodes import n
-
-NEVER = Status.INFINITE
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
@@ -45,7 +43,7 @@ def known(value, most=None, status=Status.EXACT):
 
 
 UNKNOWN = Count(status=Status.UNKNOWN, label=None, reason=Reason(Code.BUDGET, "late"))
-VAST, ENDLESS = known(10, math.inf, Status.ENCLOSED), known(math.inf, status=NEVER)
+VAST, ENDLESS = known(10, math.inf, Status.ENCLOSED), known(math.inf, status=Status.INFINITE)
 JSON = {
     "kind": "Count", "status": "exact", "label": "certified", "reason": None, "subject": "",
     "origin": "", "seen": None, "value": 3, "most": None, "formula": "all", "heads": [],
@@ -61,7 +59,11 @@ JSON = {
             [None, True, 3, "s", 0.5, None, None],
         ),
         (plain, {1: (n / 2, Fraction(1, 3)), "b": {4}}, {"1": ["n/2", "1/3"], "b": [4]}),
-        (plain, [NEVER, Reason(Code.TIE, "why")], ["infinite", {"code": "tie", "sentence": "why"}]),
+        (
+            plain,
+            [Status.INFINITE, Reason(Code.TIE, "why")],
+            ["infinite", {"code": "tie", "sentence": "why"}],
+        ),
         (plain, [np.float32(0.5), np.arange(2), np.inf, Count], [0.5, [0, 1], None, str(Count)]),
         (plain, known(3), JSON),
         (Count.to_dict, known(3), {"schema": 2} | JSON),
@@ -87,7 +89,7 @@ def test_an_answer_as_a_value(ask, given, wanted):
         (lambda: float(UNKNOWN), ValueError, "has no exact value: late"),
         (lambda: int(Count()), ValueError, "has no exact value: nothing is known"),
         (lambda: VAST < VAST, ValueError, "the order of .* is not known"),
-        (lambda: lt(UNKNOWN, known(3)), ValueError, "the order of .* is not known"),
+        (lambda: operator.lt(UNKNOWN, known(3)), ValueError, "the order of .* is not known"),
         (lambda: known(3) < UNKNOWN, ValueError, "the order of .* is not known"),
         (lambda: known(3) < Answer(), TypeError, "Count and Answer have no order"),
         (lambda: Count(label=None), TypeError, "label None of an answer with status exact"),
@@ -103,7 +105,7 @@ def test_what_is_not_known_is_no_value(ask, error, why):
 SPANS = [(a, b) for a in range(4) for b in range(a, 4)]
 
 
-@pytest.mark.parametrize("order", [lt, le, gt, ge])
+@pytest.mark.parametrize("order", [operator.lt, operator.le, operator.gt, operator.ge])
 def test_an_order_holds_for_all_values_within_the_spans(order):
     for x, y in itertools.product(SPANS, repeat=2):
         outcomes = {order(a, b) for a in x for b in y}

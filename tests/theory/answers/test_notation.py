@@ -6,6 +6,7 @@ import pytest
 import sympy
 from sympy import Rational, S, Symbol, Tuple
 
+from farfield.theory.answers.answer import Status
 from farfield.theory.answers.notation import (
     Latex,
     Math,
@@ -41,6 +42,7 @@ CASES = r"\begin{cases} n & \text{for}\: n < 3 \\- n & \text{for}\: n < 7 \\0 & 
         (n**-2, "1/n²", "1/n^2", r"\frac{1}{n^{2}}"),
         (1 / sympy.sqrt(n), "1/√n", "1/sqrt(n)", r"\frac{1}{\sqrt{n}}"),
         (n ** Rational(3, 2), "n^(3/2)", "n^(3/2)", "n^{3/2}"),
+        (sympy.cbrt(n), "n^(1/3)", "n^(1/3)", r"\sqrt[3]{n}"),
         (n**-A, "n^(−a)", "n^(-a)", "n^{- a}"),
         ((n + 1) ** A, "(n + 1)^a", "(n + 1)^a", r"\left(n + 1\right)^{a}"),
         ((n + 1) ** 2, "(n + 1)²", "(n + 1)^2", r"\left(n + 1\right)^{2}"),
@@ -138,7 +140,7 @@ MARKED = (
 MIXED = words("{a} `{a}` `{b}` {c}", a=("x", Math(("y",))), b="n^2", c=None)
 STYLES = (("c<d", "code"), ("s", "strong"), ("l", "to a&b"), ("run x", "command"))
 POWERS = "1e-05 2.5e+10 1.0e-3 a1e-5 12e+3 1e-05x"
-LONG = Symbol("abcdefgh") + n**2 / 4  # fifteen characters
+LONG = Symbol("abcdefghi") + n**2 / 4  # sixteen characters
 MINUS, PREFIX = "<mo>&#x02212;</mo>", '<mo form="prefix">&#x02212;</mo>'
 
 
@@ -207,6 +209,10 @@ def brackets(source):
         (code, "a `b` c", ("a ", StyledWord("b", "code"), " c")),
         (as_text, 3, ("3",)),
         (as_text, n / 2, (Math((n / 2,)),)),
+        (as_text, Status.OUT_OF_SCOPE, (StyledWord("out of scope", "status"),)),
+        (latex, words("`ab x 1.5 {a}`", a="b c"), r"$\text{ab} x 1.5 b c$"),
+        (lambda x: [len(beginning("x" * k)) for k in x], (60, 61), [60, 60]),
+        (beginning, "x" * 61, "x" * 57 + "..."),
         (as_text, ("a",), ("a",)),
         (as_text, Math(("a",)), (Math(("a",)),)),
         (terminal, MIXED, "xy xy n² None"),
@@ -224,11 +230,11 @@ def brackets(source):
         ]),
         (lambda x: ["…" in listed(range(k)) for k in x], (12, 13), [False, True]),
         (lambda x: [enumeration(k) for k in x], ("a", "ab", "abc"), ["a", "a and b", "a, b and c"]),
-        (lambda x: [terminal(in_a_cell(LONG, k)) for k in x], (15, 14, 4, 3), [
-            "abcdefgh + n²/4", "abcdefg…+ n²/4", "ab…4", "a…4"
+        (lambda x: [terminal(in_a_cell(LONG, k)) for k in x], (16, 15, 4, 3), [
+            "abcdefghi + n²/4", "abcdefg… + n²/4", "ab…4", "a…4"
         ]),
-        (lambda x: [in_a_cell(LONG, k)[0] for k in x], (15, 14, 3), [
-            Math((LONG,)), Latex(expression_latex(LONG), "abcdefg…+ n²/4"), "a…4"
+        (lambda x: [in_a_cell(LONG, k)[0] for k in x], (16, 15, 3), [
+            Math((LONG,)), Latex(expression_latex(LONG), "abcdefg… + n²/4"), "a…4"
         ]),
         (brackets, expression_latex(sympy.log(n + 1)), "ab"),
         (brackets, expression_latex(sympy.log(Rational(1, 2) + sympy.log(n) / n)), "AabB"),

@@ -22,10 +22,10 @@ from farfield import InputError, check_convergence, encoding
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
-from farfield.theory.certificates.constants import _in_parts
+from farfield.theory.certificates.constants import _in_parts, kept_roots, logarithm, root
 from farfield.theory.certificates.source import statement
 from farfield.theory.encodings import CATALOGUE
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import Root, n
 
 SERIES = "ex_series (fun n => exp (p n))"
 
@@ -66,11 +66,22 @@ def test_the_definition_is_the_formula_and_the_theorem_its_verdict(formula):
     assert said.count(" ".join(found.statement.split())) == 1
 
 
-def test_heads_that_differ_have_a_theorem_each():
-    found = check_convergence(encoding("alibi", heads=2)).certificate()
-    assert found.statement.count("Theorem verdict") == 2
-    assert re.findall(r"^Module (\w+)\.$", found.source, re.M) == ["Head_1", "Head_2"]
-    assert "Module" not in check_convergence(encoding("-n")).certificate().source
+@pytest.mark.parametrize(
+    ("heads", "count", "verdicts", "formula"),  # None: each head has one of its own
+    [
+        (encoding("alibi", heads=2), 2, [SERIES, SERIES], encoding("alibi").formula),
+        (encoding("-n"), 0, [SERIES], -n),
+        (["-n/4", "0", "0"], 2, [SERIES, f"~ {SERIES}"], None),
+        (["0", "0"], 0, [f"~ {SERIES}"], None),
+    ],
+)
+def test_heads_that_differ_have_a_theorem_each(heads, count, verdicts, formula):
+    found = check_convergence(heads).certificate()
+    assert found.statement.splitlines() == [f"Theorem verdict : {each}." for each in verdicts]
+    modules = re.findall(r"^Module (\w+)\.$", found.source, re.M)
+    spelled = re.findall(r"(Head_.): the exp-series of p", found.source)
+    assert modules == spelled == [f"Head_{k}" for k in range(1, count + 1)]
+    assert found.formula == formula
 
 
 # -- the catalogue --------------------------------------------------------------------------------
@@ -204,6 +215,39 @@ def test_bounds_of_constants_hold_and_those_of_inverses_follow(refusal, formula)
                 assert low < value(name, dict(zip(exact, ends, strict=True))) < high
 
 
+LN2, LN3, LN12 = map(sympy.log, (2, 3, 12))
+HALF, LARGE, SPLIT = sympy.Rational(1, 2), 2 * (10**9 + 7), "split_log 12 (2 * 2 * 3); "
+VALUE = "apply Rpower_value; [constant | logs; {}constant]"
+
+
+@pytest.mark.parametrize(
+    ("ask", "given", "wanted"),
+    [
+        (logarithm, (sympy.S(12),), (LN12, "")),
+        (logarithm, (sympy.Rational(12, 5),), (LN12 - sympy.log(5), f"logs; {SPLIT}constant")),
+        (
+            logarithm,
+            (sympy.Rational(4, 3),),
+            (2 * LN2 - LN3, "logs; split_log 4 (2 * 2); constant"),
+        ),
+        (logarithm, (sympy.Rational(2, 3),), (LN2 - LN3, "logs; constant")),
+        (logarithm, (sympy.Rational(LARGE, 3),), (sympy.log(LARGE) - LN3, "logs; constant")),
+        (logarithm, (sympy.S(3),), (LN3, "")),
+        (logarithm, (sympy.S.One,), (0, "")),
+        (logarithm, (Root(2, HALF),), (LN2 / 2, "logs; constant")),
+        (logarithm, (Root(12, HALF),), (LN12 / 2, f"logs; {SPLIT}constant")),
+        (logarithm, (Root(4, 2 * HALF / 3),), (2 * LN2 / 3, "logs; split_log 4 (2 * 2); constant")),
+        (root, (sympy.S(4), HALF), (2, VALUE.format("split_log 4 (2 * 2); "))),
+        (root, (sympy.S(12), HALF), (2 * Root(3, HALF), VALUE.format(SPLIT))),
+        (root, (sympy.S(2), HALF), (Root(2, HALF), "")),
+        (root, (sympy.S.One, HALF), (1, "")),
+        (kept_roots, (sympy.sqrt(6) + sympy.pi**2,), Root(6, HALF) + sympy.pi**2),
+    ],
+)
+def test_a_constant_is_split_into_primes(ask, given, wanted):
+    assert ask(*given) == wanted
+
+
 def python(name):
     """The value of a logarithm, an exponential or a power of a certificate."""
     kind, *rest = name.split(" ", 1)
@@ -236,17 +280,6 @@ def test_the_digits_that_the_tactic_finds_are_those_of_its_cubic():
 
 
 # -- wrong verdicts -------------------------------------------------------------------------------
-
-
-def test_heads_that_are_given_one_by_one_have_a_theorem_each():
-    found = check_convergence(["-n/4", "0", "0"]).certificate()
-    assert [line.split(".")[0] for line in found.statement.splitlines()] == [
-        "Theorem verdict : ex_series (fun n => exp (p n))",
-        "Theorem verdict : ~ ex_series (fun n => exp (p n))",
-    ]
-    assert found.formula is None and "Head_2: the exp-series of p(n) = 0\n" in found.source
-    same = check_convergence(["0", "0"]).certificate()
-    assert same.statement.startswith("Theorem verdict : ~ ex_series")
 
 
 @pytest.mark.parametrize("formula", [f for f in ALTERED if "b" not in f and "r1" not in f])
@@ -325,15 +358,14 @@ def test_no_certificate_is_one_line(complaint, tmp_path, monkeypatch, formula):
 
 def test_an_undecided_verdict_has_none(refusal):
     found = check_convergence("-log(n+1)-abs(sin(n))*log(n+1)/n^sin(n)", budget_s=2)
-    assert found.verdict == "undecided"
     refusal("no certificate: the verdict is undecided", found.certificate)
 
 
 def test_a_condition_that_cannot_be_stated_has_none():
-    condition = sympy.Symbol("a", positive=True) > sympy.zeta(3)
-    formula = -sympy.Symbol("a", positive=True) * sympy.log(n + 1)
+    a = sympy.Symbol("a", positive=True)
+    claim = Certifiable(-a * sympy.log(n + 1), {"a": "positive"}, a > sympy.zeta(3))
     with pytest.raises(NoCertificate, match="no certificate for this form"):
-        certificate(formula, {None: Certifiable(formula, {"a": "positive"}, condition)})
+        certificate(claim.formula, {None: claim})
 
 
 def test_the_file_and_what_is_said_of_it(run, tmp_path):
@@ -341,11 +373,6 @@ def test_the_file_and_what_is_said_of_it(run, tmp_path):
     code, out, err = run("check", "kerple_log", "--certificate", str(place))
     assert code == 0 and err == f"farfield: {place}: certificate written\n" and out
     assert place.read_text() == check_convergence("kerple_log").certificate().source
-
-
-def test_a_file_that_cannot_be_written(complaint, tmp_path):
-    said = complaint("check", "-n", "--certificate", tmp_path / "nowhere" / "c.v")
-    assert "cannot be written" in said and "accepted: a folder" in said
 
 
 def test_the_prover_is_asked_and_its_answer_is_told(run, some_prover, tmp_path):

@@ -19,7 +19,7 @@ import pytest
 import sympy
 from sympy import Rational
 
-from farfield.theory.encodings import branches
+from farfield.theory.encodings import branches, tracing
 from farfield.theory.encodings.branches import Domain, NotTraced, Path
 from farfield.theory.encodings.traced_values import _SMOOTH, OPERATORS
 from farfield.theory.encodings.tracing import Untraced, traced
@@ -121,7 +121,7 @@ n: -n if (0 * n - math.inf) < -math.inf else 0.0
     0
 b, h, q, k: (q - k > 3) ^ (q - k < 8)
     Piecewise((0, n < 4), (-oo, n < 8), (0, True))
-b, h, q, k: ~(q - k < 8) | (q - k == 2)
+b, h, q, k: torch.logical_not(q - k < 8) | (q - k == 2)
     Piecewise((-oo, n < 2), (0, n < 3), (-oo, n < 8), (0, True))
 b, h, q, k: True & (q - k < 8) & (k >= 0)
     Piecewise((0, n < 8), (-oo, True))
@@ -225,6 +225,8 @@ n: np.array(0.5, np.float64) * -n - n * np.array(0.5, dtype=np.float64)
     -n
 n: -BIAS[min(n, len(BIAS) - 1)]
     Piecewise((-1, n < 1), (-2, n < 2), (-4, True))
+n: -BIAS[n.clamp(max=2)]
+    Piecewise((-1, n < 1), (-2, n < 2), (-4, True))
 n: -GRID[1, min(n, 2)] - GRID[0][min(n, 2)]
     Piecewise((-2, n < 1), (-5, n < 2), (-10, True))
 n: -HALF * n
@@ -307,6 +309,8 @@ score, b, h, q, k: score - (q - k)
     -n
 """
 REFUSED = """
+b, h, q, k: ~(q - k < 8)
+    at distance 0 the program gives 0.0, its formula -inf
 n: -n[0]
     the distance as an array (line 1)
 n: -float("%f" % n)
@@ -524,6 +528,15 @@ def test_places_where_a_program_is_looked_at():
     assert [*branches._multiples(3, 513)] == [3, 516, 3 + 513 * 2044]
     assert [*branches._multiples(1, 512)][:5] == [1, 513, 1025, 1537, 1]
     assert max(branches._multiples(1, 512)) == 1 + 2**20
+
+
+def test_a_value_that_is_hidden_in_one_of_two_is_another():
+    """A finite value was held to be near a formula of minus infinity."""
+    cases = [(0.0, -math.inf), (-math.inf, 0.0), (-65504.0, -math.inf), (-65504.0, -65504.0)]
+    cases += [(-3.4e38, -math.inf), (-3.2e38, -math.inf), (math.nan, 0.0), (8.0, 8.0000001)]
+    close = [tracing._close(theirs, ours, 1e-9) for theirs, ours in cases]
+    assert close == [False, False, True, True, True, False, False, False]
+    assert tracing._close(8.0, 8.00000001, 1e-8) and not tracing._close(0.0, 2e-8, 1e-8)
 
 
 def test_a_tape_has_an_end():

@@ -89,11 +89,11 @@ def test_a_window_is_one_of_positions_in_a_row_that_is_one_text(make, hidden, ro
 def test_it_says_where_positions_begin_to_cost(rows, speaks, monkeypatch):
     """A model whose loss rises by .03 nats a token beyond 1,000."""
 
-    network = llama()
+    network, limit = llama(), 1000
 
     def losses(network, rows, length):
         alone = losses_at(network, rows[:, ROW // 2 :], torch.arange(ROW // 2), ROW // 4)
-        return alone + max(0.0, 0.03 * (length - 1000))
+        return alone + max(0.0, 0.03 * (length - limit))
 
     monkeypatch.setattr("farfield.validation.far_field.gap_probe.gap_losses", losses)
     told = []
@@ -108,9 +108,12 @@ def test_it_says_where_positions_begin_to_cost(rows, speaks, monkeypatch):
     assert probe(network, rows, [64, 512]).breaks is None
     near = probe(network, rows, [960, 1024])  # no multiple of 64 lies between
     assert (near.holds, near.breaks) == (960, 1024)
-    first = probe(network, rows, [2048])
-    assert first.holds < 1000 < first.breaks and (first.row, first.rows) == (ROW, 3)
-    assert first.loss == pytest.approx(float(losses(network, rows, 0).mean()))
+    limit = 80_000
+    far = probe(network, rows, [65_536, 131_072])
+    assert (far.holds, far.breaks) == (77_952, 84_992)  # within a tenth
+    first = probe(network, rows[:2], [ROW, 131_072])
+    assert (first.row, first.rows) == (ROW, 2)
+    assert first.loss == pytest.approx(float(losses(network, rows[:2], 0).mean()))
 
 
 def test_its_interval_is_over_rows(rows):
@@ -123,5 +126,5 @@ def test_its_interval_is_over_rows(rows):
 
 
 def test_what_cannot_be_probed_is_refused_in_a_line(refusal, rows):
-    refusal("at least those of the rows, 32", probe, llama(), rows, [16])
+    refusal("at least those of the rows, 32", probe, llama(), rows, [16, 64])
     refusal("two rows or more, not one", probe, llama(), rows[:1], [64])

@@ -77,7 +77,8 @@ def t5(buckets=8, farthest=20, kind="umt5"):
 
 def test_a_table_of_each_layer_is_its_own_in_umt5(refusal, tmp_path):
     name = "decoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight"
-    tables = {name.format(k): torch.arange(16.0).reshape(8, 2) + 100 * k for k in (0, 1)}
+    names = [f"{prefix}language_model.{name}".format(k) for k, prefix in enumerate(("", "model."))]
+    tables = {name: torch.arange(16.0).reshape(8, 2) + 100 * k for k, name in enumerate(names)}
     save_file(tables, tmp_path / "model.safetensors")
     for kind, firsts in (("umt5", [[0, 1], [100, 101]]), ("t5", [[0, 1], [0, 1]])):
         whole = ModelOutline(tmp_path, kind, model(2, 2).layers)

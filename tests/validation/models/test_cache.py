@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from farfield.validation.harness.data import Text
-from farfield.validation.models.cache import BITS, Serving, longest, row_cache
+from farfield.validation.models.cache import Serving, longest, row_cache
 from farfield.validation.models.outline import LayerOutline
 from farfield.validation.models.smallest_window import AS_IS, SINKS, smallest_window
 
+BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 CASES = [*itertools.product([1, 7, 16, 17, 100, 1000], [1, 5, 16, 17, 64, 2000], [1, 4, 16])]
 
 
@@ -26,9 +27,9 @@ def test_pages_are_those_that_a_window_touches_at_worst(length, width, page):
     assert (found.paged, found.whole) == (touched * page * token, row * page * token)
 
 
-@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize(("dtype", "bits"), BITS.items())
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_bytes_are_those_of_the_heads_of_a_device(dtype, ranks):
+def test_bytes_are_those_of_the_heads_of_a_device(dtype, bits, ranks):
     layers = [
         LayerOutline(key_heads=4, cached=512),
         LayerOutline(key_heads=1, cached=128, width=10),
@@ -36,11 +37,11 @@ def test_bytes_are_those_of_the_heads_of_a_device(dtype, ranks):
         LayerOutline(attends=False, state=96),
     ]
     found = row_cache(layers, 48, Serving(dtype, ranks, page=16))
-    one, other = 512 / ranks * BITS[dtype] / 8, 128 * BITS[dtype] / 8  # a head is never divided
+    one, other = 512 / ranks * bits / 8, 128 * bits / 8  # a head is never divided
     assert found.keys == 48 + 10
     assert found.least == 48 * one + 10 * other
     assert found.paged == 48 * one + 32 * other and found.whole == 48 * (one + other)
-    indexer, states = 48 * 64 * BITS[dtype] / 8, 4 * 96 / ranks  # of an indexer on every device
+    indexer, states = 48 * 64 * bits / 8, 4 * 96 / ranks  # of an indexer on every device
     assert (found.indexer, found.states) == (indexer, states)
     assert found.reserved == found.paged + indexer + states
     assert row_cache([LayerOutline(state=None)], 48, Serving()).states is None

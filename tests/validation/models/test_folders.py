@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from transformers import T5Config, T5ForConditionalGeneration
 
 from farfield.theory.answers.answer import InputError, Label, Status
@@ -261,18 +260,6 @@ def test_the_table_of_t5_is_the_one_that_the_library_adds(refusal, dtype, tmp_pa
     attention.relative_attention_bias.weight.data[1, 1] = np.nan
     model.save_pretrained(tmp_path)
     refusal("has NaN or infinity in 'decoder", describe, tmp_path)
-
-
-@pytest.mark.parametrize("prefix", ["language_model.", "model.language_model."])
-def test_the_table_of_t5_within_a_larger_model_is_read(prefix, tmp_path):
-    buckets = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 20}
-    text = {"model_type": "t5", "d_model": 16, "d_kv": 4, "num_heads": 2, "num_layers": 2}
-    folder(tmp_path, {"model_type": "blip-2", "text_config": text | buckets})
-    name = f"{prefix}decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-    table = torch.arange(16.0).reshape(8, 2)
-    save_file({name: table}, tmp_path / "model.safetensors")
-    for layer in describe(tmp_path).layers:
-        assert np.array_equal(layer.encoding.bias(np.array([0, 10**4])), table[[0, -1]].T)
 
 
 def header(kind, **values):

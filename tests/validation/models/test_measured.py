@@ -9,7 +9,7 @@ import pytest
 import sympy
 import torch
 
-from farfield.numerics.masks import CAUSAL, Mask
+from farfield.numerics.masks import Mask
 from farfield.theory.answers.answer import Label, Status
 from farfield.validation.harness.measure import Perplexity
 from farfield.validation.models.empirical import _answer, _Measured, empirical_receptive_field
@@ -17,7 +17,7 @@ from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import open_model
 from farfield.validation.models.outline import LayerOutline, ModelOutline
 from farfield.validation.models.perplexities import PerplexityByLength
-from farfield.validation.models.smallest_window import AS_IS, Cost, SmallestWindow, narrowed
+from farfield.validation.models.smallest_window import AS_IS, Cost, SmallestWindow
 from farfield.validation.models.text import TokenText
 
 
@@ -120,10 +120,3 @@ def test_what_answers_say_of_windows_and_lengths():
         "Targets are the second half of each row, so that each is predicted from 17 tokens or more."
         " Rows are those of this text: another one may need more.",
     ]
-
-
-def test_layers_under_a_window_are_as_narrow_as_it():
-    layers = [LayerOutline(width=width) for width in (None, 5, 9)] + [LayerOutline(attends=False)]
-    model = replace(MODEL, layers=tuple(layers))
-    assert [x.width for x in narrowed(model, Mask(6, sinks=2))] == [8, 5, 8, None]
-    assert narrowed(model, CAUSAL) == layers

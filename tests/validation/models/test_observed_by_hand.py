@@ -18,6 +18,7 @@ from transformers.masking_utils import (
 
 from farfield.validation.models import observed
 from farfield.validation.models.observed import (
+    LONG,
     SHORT,
     NotObserved,
     _all_of,
@@ -28,6 +29,7 @@ from farfield.validation.models.observed import (
     _Call,
     _calls,
     _causal,
+    _choices,
     _edge,
     _enter,
     _factor,
@@ -223,6 +225,8 @@ def test_tables_of_positions_are_known_by_name(name):
     assert (watch.relative, *watch.tables) == tuple(x for x in NOTED[name] if x is not None)
     held = nn.Module()
     held.register_buffer("pos_enc", torch.zeros(2))
+    _positions_note("proj", nn.ModuleList([held]), watch)
+    assert not watch.held  # it is of the module within
     _positions_note("proj", held, watch)
     assert watch.held
 
@@ -369,6 +373,26 @@ def test_the_first_whole_call_of_each_layer_counts():
     assert _calls(_Watch(calls=plain), 2) == {0: (0, plain[0]), 1: (1, plain[1])}
 
 
+CHOICES = [
+    (False, {}, {1: (2, 6), 4: (2, 6)}, [], LONG, (1, 4)),
+    (True, {}, {1: (2, 6)}, [], LONG >> 3, (1,)),
+    (False, {}, {}, [call(2), call(None)], LONG, (2, 0)),
+    (False, {"is_heterogeneous": True}, {1: (2, 6)}, [], LONG, (7,)),
+]
+
+
+@pytest.mark.parametrize(("states", "config", "before", "calls", "tokens", "layers"), CHOICES)
+def test_layers_choose_as_many_keys_of_a_long_row(
+    states, config, before, calls, tokens, layers, monkeypatch
+):
+    """The first one that chooses ends the row, unless layers differ; states take a shorter one."""
+    watch = _Watch(picks=before, calls=calls)
+    monkeypatch.setattr(observed, "_row", lambda of, n: watch.picks.update({7: (3, n)}))
+    _choices(network(**config), watch, states)
+    assert (watch.tokens, watch.alike) == (tokens, not config)
+    assert watch.picks == dict.fromkeys(layers, (3, tokens))
+
+
 class Holds(nn.Module):
     def __init__(self, rows):
         super().__init__()
@@ -496,7 +520,7 @@ def test_settings_and_base_of_a_rotation():
         0.0,
         pytest.approx(5e3 ** (2 / 4)),
     )
-    assert [_rounded(x) for x in (1 + 9e-7, 1 - 9e-7, 1 + 2e-6, 2.0)] == [1, 1, 1 + 2e-6, 2]
+    assert [_rounded(x) for x in (1 + 9e-7, 1 - 9e-7, 1 + 1.2e-6, 2.0)] == [1, 1, 1 + 1.2e-6, 2]
     assert (_factor(None), _factor(call()), _factor(call(scaling=0.5))) == (
         1,
         1,
