@@ -229,6 +229,9 @@ def ratio_of(of: Sums, to: Sums) -> tuple[float, float, float]:
     >>> one = np.full(4, 1.0)
     >>> [round(x, 3) for x in ratio_of((one + np.log(2), one), (one, one))]
     [2.0, 2.0, 2.0]
+    >>> weights = np.arange(1.0, 5)  # rows with the same mean have no spread
+    >>> [round(x, 3) for x in ratio_of((weights * np.log(2), weights), (0 * one, one))]
+    [2.0, 2.0, 2.0]
     """
     (mean, rest), (other, far) = _centred(*of), _centred(*to)
     log, spread = mean - other, NORMAL * _error(rest - far)

@@ -593,15 +593,16 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, interrupt
             "lr": 0.1,
             "task": f"{path}:Copy",
             "optimizer": f"{path}:momentum",
-            "measure": {"lengths": [16, 24], "protocols": [f"{path}:first_token"]},
+            "measure": {"lengths": [16, 24], "windows": [3], "protocols": [f"{path}:first_token"]},
         },
     )
     interrupted(11, run, own, tmp_path / "runs", every=0)
     rows = run(own, tmp_path / "runs")
     assert untimed(rows) == untimed(run(own, tmp_path / "alone"))
-    answers = {r["length"]: r for r in rows if r["protocol"] == "task"}
-    assert answers[16]["accuracy"] > 0.9 and answers[16]["targets"] == 96
-    assert [r["accuracy"] for r in rows if r["protocol"] == "first_token"] == [1.0, 1.0]
+    answers = {(r["length"], r["mask"]): r for r in rows if r["protocol"] == "task"}
+    assert answers[16, ""]["accuracy"] > 0.9 and answers[16, ""]["targets"] == 96
+    assert answers[16, ""]["nats"] != answers[16, "window 3"]["nats"]
+    assert {r["accuracy"] for r in rows if r["protocol"] == "first_token"} == {1.0}
     assert run(own, tmp_path / "runs") == rows
     load(tmp_path / "runs" / rows[0]["run"])
     key = job_of(own).key
