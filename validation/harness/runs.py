@@ -407,7 +407,7 @@ def asked_of(home: Path, *, copies: bool = False) -> Run:
     """What a run's folder was asked for; with `copies`, the user's code by those in the folder."""
 
     def table(settings: dict[str, Any]) -> dict[str, Any]:
-        specs = {k: v for k, v in settings.items() if isinstance(v, str) and ".py:" in v}
+        specs = {k: v for k, v in settings.items() if isinstance(v, str)}
         return settings | {k: kept(spec, home) for k, spec in specs.items() if copies}
 
     try:
