@@ -105,11 +105,16 @@ def traced(f: Any, kind: str, head: int | None = 0) -> Expr:
     >>> traced(lambda q, k: -min(q - k, 1024) / 64, "qk")
     Piecewise((-n/64, n < 1025), (-16, True))
     """
+    before = None
+    with contextlib.suppress(NotTraced):  # whose reason is told below
+        before = state(f)
     try:  # constants as their digits read; where the program differs, their binary values
         return _formula(f, kind, head, False)
     except Untraced as why:
         if "gives" not in str(why):
             raise
+        if state(f) != before:  # one that changes in its first calls alone would be what it becomes
+            raise Untraced("its calls change what it holds") from None
         return _formula(f, kind, head, True)
 
 

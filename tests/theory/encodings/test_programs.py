@@ -372,3 +372,20 @@ def test_a_program_that_reaches_too_many_objects_is_not_followed():
         traced(lambda n: -n * held[5][0], "n")
     del held[9:]
     assert str(traced(lambda n: -n * held[5][0], "n")) == "-5*n"
+
+
+class Settles:
+    """-n/8 in its first calls, -n/4 in all others."""
+
+    def __init__(self, left):
+        self.left = left
+
+    def __call__(self, n):
+        self.left, slow = max(self.left - 1, 0), self.left > 0
+        return -n / 8 if slow else -n / 4
+
+
+@pytest.mark.parametrize("calls", [1, 2, 40])
+def test_a_program_that_settles_is_not_what_it_becomes(calls):
+    assert encoding(Settles(calls)).origin == "tabulated"
+    assert str(encoding(Settles(0)).formula) == "-n/4"
