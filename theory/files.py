@@ -21,10 +21,10 @@ def write(path: Path, content: bytes) -> None:
     """
     temporary = None
     try:
-        place = Path(os.path.realpath(path))
-        if place.exists() and not (place.is_file() or place.is_dir()):
-            place.write_bytes(content)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_bytes(content)
             return
+        place = Path(os.path.realpath(path))
         temporary = place.parent / f".partial-{secrets.token_hex(8)}"
         with open(temporary, "xb") as file:
             file.write(content)

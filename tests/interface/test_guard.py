@@ -10,7 +10,7 @@ import pytest
 
 import farfield
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.answers.errors import InternalError
+from farfield.theory.answers.errors import InternalError, guarded
 
 QUESTIONS = [name for name in farfield.__all__ if inspect.isfunction(getattr(farfield, name))]
 METHODS = {
@@ -93,6 +93,23 @@ def test_code_of_the_users_own_that_raises_is_no_bug(monkeypatch, refusal):
     line = inspect.getsourcelines(Sizes.__getattr__)[1] + 1
     why = rf"^test_guard.py, line {line}: what was given raises KeyError: 'ndim'; accepted: "
     refusal(why, farfield.encoding, Sizes())
+
+
+SEEDED = """
+from flint import fmpq
+from numpy.random import default_rng
+questions = [lambda: fmpq(1) / 0, lambda: default_rng(0).choice(-1)]
+"""
+
+
+def test_what_compiled_libraries_raise_beneath_farfield_is_a_bug(monkeypatch):
+    """Frames of compiled code name a file beside no package, or no module."""
+    monkeypatch.delenv("FARFIELD_TRACEBACK")
+    scope = {"__name__": "farfield.seeded"}
+    exec(SEEDED, scope)
+    for question in scope["questions"]:
+        with pytest.raises(InternalError, match=r"^internal error, "):
+            guarded(question)()
 
 
 def test_what_is_no_bug_is_told_as_it_is(monkeypatch):

@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -94,4 +95,9 @@ def test_a_file_is_written_in_its_place_and_what_is_no_file_takes_the_content(tm
     write(pipe, b"through")
     assert os.read(reader, 9) == b"through" and pipe.is_fifo()
     os.close(reader)
+    taken, given = os.pipe()
+    write(Path(f"/dev/fd/{given}"), b"no name")
+    assert os.read(taken, 9) == b"no name"
+    os.close(taken)
+    os.close(given)
     assert sorted(x.name for x in tmp_path.iterdir()) == ["kept", "link", "pipe"]

@@ -60,11 +60,12 @@ def _own_code(why: Exception) -> str:
     """The line of the user's own code that raised, libraries that it calls left out; empty if the
     line is farfield's."""
     for frame, line in reversed([*traceback.walk_tb(why.__traceback__)]):
-        file, name = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
-        module = name.partition(".")[0]
+        file, known = frame.f_code.co_filename, frame.f_globals
+        module = str(known.get("__name__", "")).partition(".")[0]
         if module == "farfield":
             break
-        if module not in sys.stdlib_module_names and "-packages" not in file:
+        library = "-packages" in str(known.get("__file__", file))  # of compiled code as well
+        if module and module not in sys.stdlib_module_names and not library:
             return f"{os.path.basename(file)}, line {line}"
     return ""
 

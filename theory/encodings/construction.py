@@ -248,8 +248,16 @@ def _numbers(given: Any) -> Any:
         return given
     if all(map(_lists, given)) and len({len(row) for row in given}) > 1:
         raise InputError("a table of values has shape (length,) or (heads, length), each row alike")
-    large = sys.float_info.max  # beyond which, as at NaN, an entry is refused
-    return [_numbers(x) if _lists(x) else float(x if abs(x) <= large else _entry(x)) for x in given]
+    return [_numbers(x) if _lists(x) else _float(x) for x in given]
+
+
+def _float(given: Any) -> float:
+    """An entry of a table as a float, minus infinity included; `_entry` refuses all others."""
+    try:
+        value = float(given)
+    except (OverflowError, TypeError, ValueError):
+        value = math.nan
+    return value if math.isfinite(value) else float(_entry(given))
 
 
 def _from_object(f: object, heads: int | None, tail: str | None) -> Encoding:

@@ -274,7 +274,7 @@ def run(
     try:
         with FileLock(home / ".lock") if alone else contextlib.nullcontext():
             for unfinished in home.glob(".partial-*") if alone else ():
-                unfinished.unlink()  # a process was killed while it wrote
+                unfinished.unlink(missing_ok=True)  # a process was killed while it wrote
             if not (home / ASKED).exists():
                 write(home / ASKED, asked.model_dump_json(indent=1).encode())
             for code in job.codes:

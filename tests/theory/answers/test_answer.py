@@ -45,9 +45,18 @@ def known(value, most=None, status=Status.EXACT):
 UNKNOWN = Count(status=Status.UNKNOWN, label=None, reason=Reason(Code.BUDGET, "late"))
 VAST, ENDLESS = known(10, math.inf, Status.ENCLOSED), known(math.inf, status=Status.INFINITE)
 JSON = {
-    "kind": "Count", "status": "exact", "label": "certified", "reason": None, "subject": "",
-    "origin": "", "seen": None, "value": 3, "most": None, "formula": "all", "heads": [],
-}  # fmt: skip
+    "kind": "Count",
+    "status": "exact",
+    "label": "certified",
+    "reason": None,
+    "subject": "",
+    "origin": "",
+    "seen": None,
+    "value": 3,
+    "most": None,
+    "formula": "all",
+    "heads": [],
+}
 
 
 @pytest.mark.parametrize(

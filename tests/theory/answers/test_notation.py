@@ -191,9 +191,11 @@ def brackets(source):
             r"$\exp \lim \inf \min \max \sin \cos$",
         ),
         (lambda text: re.sub("<math.*?</math>", "M", html(text)), SAID, MARKED),
-        (lambda text: re.findall('label="(.*?)"', html(text)), SAID, [
-            "n → ∞", "ρ₀¹² = n/2 ≤ Σ b₁₀ ≠ 3", "1/n"
-        ]),
+        (
+            lambda text: re.findall('label="(.*?)"', html(text)),
+            SAID,
+            ["n → ∞", "ρ₀¹² = n/2 ≤ Σ b₁₀ ≠ 3", "1/n"],
+        ),
         (
             lambda styles: html(tuple(StyledWord(*each) for each in styles)),
             STYLES,
@@ -217,25 +219,45 @@ def brackets(source):
         (as_text, Math(("a",)), (Math(("a",)),)),
         (terminal, MIXED, "xy xy n² None"),
         (terminal, (Latex("n", "said"),), "said"),
-        (lambda x: plainly(*x), LINES, (["⌊n/2⌋", "sqrt(n+1)·log n", "2·n", "(1/2)/(n+1)",
-            "exp(-ζ+π)", "ε^(12) ∼ 3"], ["floor(n/2)", "sqrt(n+1)*log n", "2*n", "(1/2)/(n+1)",
-            "exp(-zeta+pi)", "eps^(12) ~ 3"])),
+        (
+            lambda x: plainly(*x),
+            LINES,
+            (
+                ["⌊n/2⌋", "sqrt(n+1)·log n", "2·n", "(1/2)/(n+1)", "exp(-ζ+π)", "ε^(12) ∼ 3"],
+                [
+                    "floor(n/2)",
+                    "sqrt(n+1)*log n",
+                    "2*n",
+                    "(1/2)/(n+1)",
+                    "exp(-zeta+pi)",
+                    "eps^(12) ~ 3",
+                ],
+            ),
+        ),
         (lambda x: [shortened("0123456789", k) for k in x], (0, 1, 2, 3, 4, 9, 10), CUT),
         (lambda x: [len(shortened("x" * k)) for k in x], (99, 100, 101), [99, 100, 100]),
-        (lambda x: [beginning("0123456789", k) for k in x], (3, 9, 10), [
-            "...", "012345...", "0123456789"
-        ]),
-        (lambda x: [listed(range(6), k) for k in x], (6, 5, 4, 3, 1), [
-            "0, 1, 2, 3, 4, 5", "0, 1, …, 4, 5", "0, 1, …, 4, 5", "0, …, 5", "…"
-        ]),
+        (
+            lambda x: [beginning("0123456789", k) for k in x],
+            (3, 9, 10),
+            ["...", "012345...", "0123456789"],
+        ),
+        (
+            lambda x: [listed(range(6), k) for k in x],
+            (6, 5, 4, 3, 1),
+            ["0, 1, 2, 3, 4, 5", "0, 1, …, 4, 5", "0, 1, …, 4, 5", "0, …, 5", "…"],
+        ),
         (lambda x: ["…" in listed(range(k)) for k in x], (12, 13), [False, True]),
         (lambda x: [enumeration(k) for k in x], ("a", "ab", "abc"), ["a", "a and b", "a, b and c"]),
-        (lambda x: [terminal(in_a_cell(LONG, k)) for k in x], (16, 15, 4, 3), [
-            "abcdefghi + n²/4", "abcdefg… + n²/4", "ab…4", "a…4"
-        ]),
-        (lambda x: [in_a_cell(LONG, k)[0] for k in x], (16, 15, 3), [
-            Math((LONG,)), Latex(expression_latex(LONG), "abcdefg… + n²/4"), "a…4"
-        ]),
+        (
+            lambda x: [terminal(in_a_cell(LONG, k)) for k in x],
+            (16, 15, 4, 3),
+            ["abcdefghi + n²/4", "abcdefg… + n²/4", "ab…4", "a…4"],
+        ),
+        (
+            lambda x: [in_a_cell(LONG, k)[0] for k in x],
+            (16, 15, 3),
+            [Math((LONG,)), Latex(expression_latex(LONG), "abcdefg… + n²/4"), "a…4"],
+        ),
         (brackets, expression_latex(sympy.log(n + 1)), "ab"),
         (brackets, expression_latex(sympy.log(Rational(1, 2) + sympy.log(n) / n)), "AabB"),
         (brackets, r"\left(\frac{1}{2}\right) + \left(n\right)", "ABab"),
@@ -243,6 +265,6 @@ def brackets(source):
         (lambda x: [signed(k + MINUS) == k + PREFIX for k in x], BEFORE, [True] * 3 + [False] * 4),
         (lambda x: ["0.167em" in _mathml(k) for k in x], (r"2 \log n", r"+ \log n"), [True, False]),
     ],
-)  # fmt: skip
+)
 def test_a_text_in_each_medium(write, given, wanted):
     assert write(given) == wanted

@@ -130,12 +130,22 @@ BLOCKS = [
     note("Some words of a note"),
 ]
 NARROWED = [
-    "The sum is π, a", "number.  [theorem]", "  p(n) = −n/4",
-    "  total mass: two", "    words", "  of: 3",
-    "Proof:", "  1. a step of", "     some words", "  2. a step of", "     some words",
-    "  Hence: it", "     converges.",
-    "  Some words of a", "  note",
-]  # fmt: skip
+    "The sum is π, a",
+    "number.  [theorem]",
+    "  p(n) = −n/4",
+    "  total mass: two",
+    "    words",
+    "  of: 3",
+    "Proof:",
+    "  1. a step of",
+    "     some words",
+    "  2. a step of",
+    "     some words",
+    "  Hence: it",
+    "     converges.",
+    "  Some words of a",
+    "  note",
+]
 WHOLE = [
     "The sum is π, a number.  [theorem]",
     "  p(n) = −n/4",

@@ -119,9 +119,13 @@ def test_identities_vanish_and_nothing_else():
 
 @pytest.mark.parametrize(
     ("text", "signs"),
-    [("2+sin(n)", (1, False)), ("1+sin(n)", (0, False)), ("sin(n)", (-1, False)),
-     ("-3+2*cos(n)", (-1, True))],
-)  # fmt: skip
+    [
+        ("2+sin(n)", (1, False)),
+        ("1+sin(n)", (0, False)),
+        ("sin(n)", (-1, False)),
+        ("-3+2*cos(n)", (-1, True)),
+    ],
+)
 def test_signs_are_those_of_the_values(text, signs, context):
     assert (low_sign(read(text), context), stays_negative(read(text), context)) == signs
     assert signs != (1, False) or eventual_sign(read(text), context) == 1
@@ -223,8 +227,9 @@ def test_harmonics_show_what_is_constant(context):
     waves = (sympy.sin(n) ** 2 + 1, sympy.sin(n) * sympy.cos(n), U + 1)
     assert [*map(in_harmonics, (one, *waves))] == [1 + sympy.sqrt(2), *waves]
     assert [monotone(sympy.exp, c, context) for c in (A, fmpq(10**5))] == [
-        sympy.exp(A), sympy.exp(10**5)
-    ]  # fmt: skip
+        sympy.exp(A),
+        sympy.exp(10**5),
+    ]
 
 
 def test_infinite_ends(context):

@@ -3,11 +3,13 @@
 import itertools
 import math
 import random
+import warnings
 from fractions import Fraction
 from importlib.resources import files
 
 import numpy as np
 import pytest
+import sympy
 
 from farfield import InputError, check_convergence
 from farfield.theory.encodings import (
@@ -260,6 +262,8 @@ def test_a_users_formula_is_an_encoding():
         ([], {"values": [[1, 2], [3]]}, "has shape .length,. or .heads, length., each row alike"),
         ([], {"values": [[1.0], 2.0]}, r"holds '\[1.0\]'; accepted are finite numbers"),
         ([], {"values": [10**400]}, "accepted are finite numbers and -inf"),
+        ([[1, sympy.nan]], {}, "holds 'nan'; accepted are finite numbers"),
+        ([[np.str_("a"), 1]], {}, "holds 'a'; accepted are finite numbers"),
         ([], {"values": [1.0], "heads": 2}, "takes no name, heads, dialect, parameters"),
         ([["-n"]], {"heads": 2}, "^1 formulas are given for 2 heads; accepted: one formula a head"),
         ([["-n"]], {"dialect": "x"}, "a list of formulas has no dialect; 'x' was given"),
@@ -296,6 +300,9 @@ def test_arrays_are_tables_and_values_of_heads():
     for values in (np.array([2.0, 1.0]), torch.tensor([2.0, 1.0])):
         assert encoding("-r*n", r=values).biases == encoding("-r*n", r=[2, 1]).biases
     assert encoding("-r*n", r=np.float32(0.1)).head(1) == -n / 10
+    with warnings.catch_warnings(action="error"):
+        table = encoding([np.float32(0.5), np.float32("-inf")])
+    assert table.bias(np.arange(2)).tolist() == [[0.5, -math.inf]]
 
 
 ENTRIES = [

@@ -299,10 +299,14 @@ def test_near_needles_that_are_lost_make_it_a_trade():
     [
         (TRADING, PLAIN, CUT, {"advice": Advice.TRADE, "alternative": "YaRN 4"}),
         (recalling("YaRN 4", 8, 4, 20, keys=TO), PLAIN, YARN, {"advice": Advice.TAKE}),
-        (TRADING, recalling("none", 9, 4, 0, difference=(0.0, 0.1), log_ratio=None), Repair(),
-         {"advice": Advice.NOTHING, "log_ratio": 0.0}),
+        (
+            TRADING,
+            recalling("none", 9, 4, 0, difference=(0.0, 0.1), log_ratio=None),
+            Repair(),
+            {"advice": Advice.NOTHING, "log_ratio": 0.0},
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_answer_is_the_state_of_its_search(yarn, none, best, told, monkeypatch):
     monkeypatch.setattr("farfield.validation.far_field.mend.pastes", lambda *given: given)
     yarn = replace(yarn, difference=(0.0, 0.1))
@@ -385,21 +389,44 @@ BLIND = replace(LEFT, recall=())
     ("best", "rows", "advice", "answer", "lost"),
     [
         (LEFT, (LEFT,), "NOTHING", "it does not break, so nothing is to be mended", 20),
-        (LEFT, (LEFT,), "NO_DIFFERENCE", "no difference is shown: no setting recalls more than the "
-         "text cut to 64, which recalls 13 of 33 needles", 20),
-        (BLIND, (BLIND,), "NO_DIFFERENCE", "no difference is shown: no setting recalls more than "
-         "the text cut to 64", 0),
+        (
+            LEFT,
+            (LEFT,),
+            "NO_DIFFERENCE",
+            "no difference is shown: no setting recalls more than the "
+            "text cut to 64, which recalls 13 of 33 needles",
+            20,
+        ),
+        (
+            BLIND,
+            (BLIND,),
+            "NO_DIFFERENCE",
+            "no difference is shown: no setting recalls more than the text cut to 64",
+            0,
+        ),
         (PLAIN, (PLAIN,), "NO_DIFFERENCE", "no change is shown to help", 0),
         (TRADING, (TRADING,), "TAKE", "take YaRN 4: it changes the loss by -0.250 ± 0.125 nats", 0),
         (PLAIN, (PLAIN,), "TAKE", "take none: it changes the loss by +3.000 nats", 0),
-        (recalling("YaRN 4", 8, 4, 10), (LEFT,), "TAKE", "take YaRN 4: it recalls 22 of 33 "
-         "needles, the text cut to 64 13 (10 are recalled by it alone, 1 by the cut text alone, "
-         "p = 0.012)", 0),
-        (recalling("YaRN 4", 9, 4, 9), (LEFT,), "TAKE", "take YaRN 4: it recalls 22 of 33 needles, "
-         "the text cut to 64 13 (9 are recalled by it alone, 0 by the cut text alone, p = 0.0039)",
-         11),
+        (
+            recalling("YaRN 4", 8, 4, 10),
+            (LEFT,),
+            "TAKE",
+            "take YaRN 4: it recalls 22 of 33 "
+            "needles, the text cut to 64 13 (10 are recalled by it alone, 1 by the cut text alone, "
+            "p = 0.012)",
+            0,
+        ),
+        (
+            recalling("YaRN 4", 9, 4, 9),
+            (LEFT,),
+            "TAKE",
+            "take YaRN 4: it recalls 22 of 33 needles, "
+            "the text cut to 64 13 (9 are recalled by it alone, 0 by the cut text alone, p = "
+            "0.0039)",
+            11,
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_answer_says_in_words_what_was_counted(best, rows, advice, answer, lost):
     cut = LEFT in rows or BLIND in rows
     given = [
@@ -425,9 +452,11 @@ def test_an_answer_says_in_words_what_was_counted(best, rows, advice, answer, lo
 
 @pytest.mark.parametrize(
     ("half", "words"),
-    [(0.2, "A search pays: x changes it by"), (0.3, "No search pays: the best other change, x, "
-      "is not shown to help more:")],
-)  # fmt: skip
+    [
+        (0.2, "A search pays: x changes it by"),
+        (0.3, "No search pays: the best other change, x, is not shown to help more:"),
+    ],
+)
 def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(half, words):
     told = {"advice": Advice.TAKE, "rival": ("x", (-0.3, half))}
     found = Mending(rows=(TRADING,), best="YaRN 4", **told, **MADE)
@@ -444,10 +473,14 @@ def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(half
         (Repair(window=4), 1, "-n/8", "-n/8"),
         (Repair(window=4), 1, "[-n; -2*n]", "[-n; -2*n]"),
         (Repair(graft=(2, 4), layers=(2,)), 1, "-n", "-n"),
-        (Repair(graft=(2, 4), layers=(2,)), 2, "-n",
-         "Piecewise((-n, n < 4), (-2*log(n/4) - 4, True))"),
+        (
+            Repair(graft=(2, 4), layers=(2,)),
+            2,
+            "-n",
+            "Piecewise((-n, n < 4), (-2*log(n/4) - 4, True))",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_bias_of_a_layer_is_told_as_it_is_under_the_change(repair, layer, trained, formula):
     assert _formula(repair, layer, trained and encoding(trained)) == formula
 

@@ -82,80 +82,109 @@ MARKED += ["what dilution costs | +1.500 ± 0.250"]
 @pytest.mark.parametrize(
     ("blocks", "lines"),
     [
-        (Blame(0.5, 0.125, LAYERS, 1, -0.75).table(), [
-            "The far keys of layer 1 cost most.",
-            "numbers in columns 1",
-            "everything | 0.500 | ",
-            "far keys in no layer | 0.125 | ",
-            "far keys in layer 1 alone, over that | +0.100 | +0.050 to +0.150",
-            "far keys in layer 2 alone, over that | -0.250 | -0.375 to -0.125",
-            "positions moved alone, no far keys | -0.750 | ",
-            "far keys: (1.0, 2.0), (0.1, -0.25)",
-        ]),
-        (PROBE.blocks(), [
-            "Positions alone cost nothing up to 32 tokens; +0.30 nats at 48; +2.50 nats at 64. "
-            "[forecast]",
-            "numbers in columns 0, 1",
-            "32 | +0.010 | -0.020 to +0.040",
-            "48 | +0.300 | +0.100 to +0.500",
-            "64 | +2.500 | +2.250 to +2.750",
-            "4 rows of 16 tokens, the second half of each moved to the end; by itself its loss is "
-            "3.250 nats. Costs up to 0.05 count as nothing.",
-        ]),
-        (replace(PROBE, breaks=None, guess="it has not learned").blocks()[:2], [
-            "Positions alone cost nothing up to 32 tokens. [forecast]",
-            "It has not learned. [measured]",
-        ]),
-        (FORESEEN.blocks(), [
-            "small: perplexity at 64 tokens is 4.48 times that in rows of 16 (1.65 to 12.2 on text "
-            "like this). [forecast]",
-            "numbers in columns 0, 1, 5, 6",
-            f"{PART} | +0.010 | +0.115",
-            "64 | 1.500 | 1.000 to 2.000 | 0.50 to 2.50 | 1.500, 1.600, 1.750 | +2.500 | -1.000",
-            "Here is the text that was read, elsewhere text like it. Looks: doubling, one stage, "
-            "in order.",
-            "Positions alone cost nothing up to 32 tokens; +0.30 nats at 48; +2.50 nats at 64. "
-            "[forecast]",
-            "doubling: (32.0, 64.0), (0.125, 1.5)",
-            "one stage: (32.0, 64.0), (0.13, 1.6)",
-            "in order: (32.0, 64.0), (0.14, 1.75)",
-            "text: a text",
-            "queries times keys: 5,000 by doubling, 400 in one stage, 2,080 in a real row",
-            "No row longer than 16 tokens passed the model.",
-        ]),
-        (replace(
-            FORESEEN,
-            log_ratio=None,
-            status=Status.UNKNOWN,
-            label=None,
-            positions=None,
-            ratios=(NEAR, replace(FAR, log_ratio=None)),
-            reason=Reason(Code.SETTINGS_DISAGREE, "they differ"),
-        ).blocks()[:2], [
-            "small: no forecast at 64 tokens, since they differ.",
-            "numbers in columns 0, 1, 5, 6",
-            PART,
-            "64 | unknown | 1.000 to 2.000 | 0.50 to 2.50 | 1.500, 1.600, 1.750",
-        ]),
-        (Worth(64, 1, 30, (0.25, 0.125), (1.5, 0.25), (0.75, 0.5), -0.125).table(), [
-            "1 target, of 30, repeat a passage far back, which gives 0.75 nats.",
-            *MARKED,
-            "what far text gives | -0.750 ± 0.500",
-            "marked targets lose | +1.000",
-            "others lose | -0.125",
-        ]),
-        (Worth(64, 9, 30, (0.25, 0.125), (1.5, 0.25), (-0.75, 0.5), 0.5).table(), [
-            "9 targets, of 30, repeat a passage far back, which costs 0.75 nats.",
-            *MARKED,
-            "what far text gives | +0.750 ± 0.500",
-            "marked targets lose | +2.500",
-            "others lose | +0.500",
-        ]),
-        ([*Worth(64, 9, 30, (0.25, 0.125), (1.5, 0.25), (0.5, 0.5), 0.5).table()][:1], [
-            "9 targets, of 30, repeat a passage far back, which is not shown to be worth anything.",
-        ]),
+        (
+            Blame(0.5, 0.125, LAYERS, 1, -0.75).table(),
+            [
+                "The far keys of layer 1 cost most.",
+                "numbers in columns 1",
+                "everything | 0.500 | ",
+                "far keys in no layer | 0.125 | ",
+                "far keys in layer 1 alone, over that | +0.100 | +0.050 to +0.150",
+                "far keys in layer 2 alone, over that | -0.250 | -0.375 to -0.125",
+                "positions moved alone, no far keys | -0.750 | ",
+                "far keys: (1.0, 2.0), (0.1, -0.25)",
+            ],
+        ),
+        (
+            PROBE.blocks(),
+            [
+                "Positions alone cost nothing up to 32 tokens; +0.30 nats at 48; +2.50 nats at 64. "
+                "[forecast]",
+                "numbers in columns 0, 1",
+                "32 | +0.010 | -0.020 to +0.040",
+                "48 | +0.300 | +0.100 to +0.500",
+                "64 | +2.500 | +2.250 to +2.750",
+                "4 rows of 16 tokens, the second half of each moved to the end; by itself its "
+                "loss is "
+                "3.250 nats. Costs up to 0.05 count as nothing.",
+            ],
+        ),
+        (
+            replace(PROBE, breaks=None, guess="it has not learned").blocks()[:2],
+            [
+                "Positions alone cost nothing up to 32 tokens. [forecast]",
+                "It has not learned. [measured]",
+            ],
+        ),
+        (
+            FORESEEN.blocks(),
+            [
+                "small: perplexity at 64 tokens is 4.48 times that in rows of 16 (1.65 to 12.2 "
+                "on text "
+                "like this). [forecast]",
+                "numbers in columns 0, 1, 5, 6",
+                f"{PART} | +0.010 | +0.115",
+                "64 | 1.500 | 1.000 to 2.000 | 0.50 to 2.50 | 1.500, 1.600, 1.750 | +2.500 | "
+                "-1.000",
+                "Here is the text that was read, elsewhere text like it. Looks: doubling, one "
+                "stage, "
+                "in order.",
+                "Positions alone cost nothing up to 32 tokens; +0.30 nats at 48; +2.50 nats at 64. "
+                "[forecast]",
+                "doubling: (32.0, 64.0), (0.125, 1.5)",
+                "one stage: (32.0, 64.0), (0.13, 1.6)",
+                "in order: (32.0, 64.0), (0.14, 1.75)",
+                "text: a text",
+                "queries times keys: 5,000 by doubling, 400 in one stage, 2,080 in a real row",
+                "No row longer than 16 tokens passed the model.",
+            ],
+        ),
+        (
+            replace(
+                FORESEEN,
+                log_ratio=None,
+                status=Status.UNKNOWN,
+                label=None,
+                positions=None,
+                ratios=(NEAR, replace(FAR, log_ratio=None)),
+                reason=Reason(Code.SETTINGS_DISAGREE, "they differ"),
+            ).blocks()[:2],
+            [
+                "small: no forecast at 64 tokens, since they differ.",
+                "numbers in columns 0, 1, 5, 6",
+                PART,
+                "64 | unknown | 1.000 to 2.000 | 0.50 to 2.50 | 1.500, 1.600, 1.750",
+            ],
+        ),
+        (
+            Worth(64, 1, 30, (0.25, 0.125), (1.5, 0.25), (0.75, 0.5), -0.125).table(),
+            [
+                "1 target, of 30, repeat a passage far back, which gives 0.75 nats.",
+                *MARKED,
+                "what far text gives | -0.750 ± 0.500",
+                "marked targets lose | +1.000",
+                "others lose | -0.125",
+            ],
+        ),
+        (
+            Worth(64, 9, 30, (0.25, 0.125), (1.5, 0.25), (-0.75, 0.5), 0.5).table(),
+            [
+                "9 targets, of 30, repeat a passage far back, which costs 0.75 nats.",
+                *MARKED,
+                "what far text gives | +0.750 ± 0.500",
+                "marked targets lose | +2.500",
+                "others lose | +0.500",
+            ],
+        ),
+        (
+            [*Worth(64, 9, 30, (0.25, 0.125), (1.5, 0.25), (0.5, 0.5), 0.5).table()][:1],
+            [
+                "9 targets, of 30, repeat a passage far back, which is not shown to be worth "
+                "anything.",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_every_number_is_printed_where_it_belongs(blocks, lines):
     assert [*told(blocks)] == lines
     assert FORESEEN.span() == FAR.elsewhere
@@ -164,13 +193,19 @@ def test_every_number_is_printed_where_it_belongs(blocks, lines):
 @pytest.mark.parametrize(
     ("third", "why"),
     [
-        (1.75, "doubling says 1.500 and one stage 1.700, further apart than the interval of 1.000 "
-         "to 2.000"),
-        (1.25, "one stage says 1.700 and far keys in order say 1.250: their order matters, and "
-         "doubling leaves it out"),
+        (
+            1.75,
+            "doubling says 1.500 and one stage 1.700, further apart than the interval of 1.000 "
+            "to 2.000",
+        ),
+        (
+            1.25,
+            "one stage says 1.700 and far keys in order say 1.250: their order matters, and "
+            "doubling leaves it out",
+        ),
         (None, None),
     ],
-)  # fmt: skip
+)
 def test_why_there_is_no_forecast_is_told_in_numbers(third, why):
     last = replace(FAR, log_ratio=None if why else 1.5, check=1.7, third=third)
     assert _disagreement(last) == (Reason(Code.SETTINGS_DISAGREE, why) if why else None)

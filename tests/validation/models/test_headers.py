@@ -44,13 +44,19 @@ GREW = {"attention__temperature_scale": 0.1}
 PERIODS = "attention__sliding_window_pattern"
 MADE = [
     ("llama", {}, [FAR] * 4),
-    ("llama", {"attention__key_length": None, "attention__value_length": None}, [
-        replace(FAR, cached=2 * (16 + 16))] * 4),
+    (
+        "llama",
+        {"attention__key_length": None, "attention__value_length": None},
+        [replace(FAR, cached=2 * (16 + 16))] * 4,
+    ),
     ("llama", WINDOW, [FAR] * 4),
     ("llama", SOME, [FAR, NOTHING, NOTHING, FAR]),
     ("llama", {"attention__head_count": None, "attention__head_count_kv": None}, [NOTHING] * 4),
-    ("llama", {"attention__head_count": [8, 6, 8, 8], "attention__head_count_kv": None}, [
-        replace(FAR, heads=h, key_heads=h, cached=h * 40) for h in (8, 6, 8, 8)]),
+    (
+        "llama",
+        {"attention__head_count": [8, 6, 8, 8], "attention__head_count_kv": None},
+        [replace(FAR, heads=h, key_heads=h, cached=h * 40) for h in (8, 6, 8, 8)],
+    ),
     ("llama", {"rope__dimension_count": 8}, [replace(FAR, rotation=Rotary(8, 1e4))] * 4),
     ("llama", {"rope__dimension_count": 99}, [FAR] * 4),
     ("llama", LINEAR, [STRETCHED] * 4),
@@ -65,22 +71,44 @@ MADE = [
     ("exaone4", WINDOW, [FAR] * 4),
     ("gemma2", {}, [near(4096, cap=50.0), replace(FAR, cap=50.0)] * 2),
     ("gemma2", WINDOW | {"attn_logit_softcapping": 0.0}, [near(100), FAR] * 2),
-    ("gemma2", WIDE | {"block_count": 46}, [
-        near(4096, APART, cap=50.0, scale=math.sqrt(32 / 16)),
-        replace(APART, cap=50.0, scale=math.sqrt(32 / 16))] * 23),
+    (
+        "gemma2",
+        WIDE | {"block_count": 46},
+        [
+            near(4096, APART, cap=50.0, scale=math.sqrt(32 / 16)),
+            replace(APART, cap=50.0, scale=math.sqrt(32 / 16)),
+        ]
+        * 23,
+    ),
     ("gemma3", WINDOW | LINEAR | {"block_count": 7}, [near(100)] * 5 + [STRETCHED, near(100)]),
-    ("gemma3", WINDOW | LINEAR | {"rope__freq_base_swa": 5e3, PERIODS: 2}, [
-        near(100, rotation=Rotary(16, 5e3)), STRETCHED] * 2),
-    ("gemma3", WINDOW | SMALL | {PERIODS: 2}, [
-        near(100, head_size=8, cached=2 * (8 + 4), rotation=Rotary(8, 1e4)), FAR] * 2),
-    ("gemma3n", WINDOW | {"block_count": 22}, (lambda o: [
-        *[near(100, o)] * 4, o] * 4 + [near(100, o, cached=0, shares=True)] * 2)(
-            replace(FAR, scale=4.0))),
-    ("gemma3n", WINDOW | {"attention__shared_kv_layers": 1}, [
-        near(100, scale=4.0)] * 3 + [near(100, scale=4.0, cached=0, shares=True)]),
+    (
+        "gemma3",
+        WINDOW | LINEAR | {"rope__freq_base_swa": 5e3, PERIODS: 2},
+        [near(100, rotation=Rotary(16, 5e3)), STRETCHED] * 2,
+    ),
+    (
+        "gemma3",
+        WINDOW | SMALL | {PERIODS: 2},
+        [near(100, head_size=8, cached=2 * (8 + 4), rotation=Rotary(8, 1e4)), FAR] * 2,
+    ),
+    (
+        "gemma3n",
+        WINDOW | {"block_count": 22},
+        (lambda o: [*[near(100, o)] * 4, o] * 4 + [near(100, o, cached=0, shares=True)] * 2)(
+            replace(FAR, scale=4.0)
+        ),
+    ),
+    (
+        "gemma3n",
+        WINDOW | {"attention__shared_kv_layers": 1},
+        [near(100, scale=4.0)] * 3 + [near(100, scale=4.0, cached=0, shares=True)],
+    ),
     ("gpt-oss", WINDOW, [near(100, sink=True), replace(FAR, sink=True)] * 2),
-    ("gpt-oss", WINDOW | LINEAR, [
-        near(100, STRETCHED, sink=True), replace(STRETCHED, sink=True)] * 2),
+    (
+        "gpt-oss",
+        WINDOW | LINEAR,
+        [near(100, STRETCHED, sink=True), replace(STRETCHED, sink=True)] * 2,
+    ),
     ("olmo2", {}, [FAR] * 4),
     ("olmo2", WINDOW, [near(100)] * 3 + [FAR]),
     ("llama4", {}, [near(8192, chunked=True)] * 3 + [STILL]),
@@ -91,10 +119,16 @@ MADE = [
     ("phi3", WINDOW, [FAR] * 4),
     ("grok", {}, [replace(FAR, cap=30.0)] * 4),
     ("glm4moe", {"nextn_predict_layers": 1}, [FAR] * 3),
-    ("deepseek2", LATENT | {"attention__key_length_mla": 192}, [
-        replace(FAR, key_heads=1, head_size=192, cached=576, rotation=Rotary(576, 1e4))] * 4),
-    ("deepseek2", LATENT, [replace(
-        FAR, key_heads=1, head_size=576, cached=576 + 512, rotation=Rotary(576, 1e4))] * 4),
+    (
+        "deepseek2",
+        LATENT | {"attention__key_length_mla": 192},
+        [replace(FAR, key_heads=1, head_size=192, cached=576, rotation=Rotary(576, 1e4))] * 4,
+    ),
+    (
+        "deepseek2",
+        LATENT,
+        [replace(FAR, key_heads=1, head_size=576, cached=576 + 512, rotation=Rotary(576, 1e4))] * 4,
+    ),
     ("bloom", {}, [BIAS] * 4),
     ("baichuan", {}, [FAR] * 4),
     ("baichuan", {"block_count": 40}, [BIAS] * 40),
@@ -105,8 +139,11 @@ MADE = [
     ("llama", {"rope__scaling__finetuned": False}, [FAR] * 4),
     ("granitehybrid", SOME | SSM, [FAR, states(SIZE), states(SIZE), FAR]),
     ("lfm2", SOME | {"shortconv__l_cache": 3}, [FAR, states(256), states(256), FAR]),
-    ("nemotron_h", SSM | {"attention__head_count_kv": [0, 0, 2, 0]} | {
-        "feed_forward_length": [0, 5, 0, 0]}, [states(SIZE), NOTHING, STILL, states(SIZE)]),
+    (
+        "nemotron_h",
+        SSM | {"attention__head_count_kv": [0, 0, 2, 0]} | {"feed_forward_length": [0, 5, 0, 0]},
+        [states(SIZE), NOTHING, STILL, states(SIZE)],
+    ),
     ("falcon-h1", SSM, [states(SIZE, FAR)] * 4),
     ("falcon-h1", SSM | {"ssm__conv_kernel": 0}, [states(64 * 8, FAR)] * 4),
     ("qwen3next", SSM | {"block_count": 5}, [states(SIZE)] * 3 + [FAR, states(SIZE)]),
@@ -115,7 +152,7 @@ MADE = [
     ("bert", {}, [replace(BOTH, positions="absolute", rotation=None)] * 4),
     ("gemma-embedding", WINDOW | {"block_count": 6}, [near(101, BOTH)] * 5 + [BOTH]),
     ("jina-bert-v2", {}, [replace(BOTH, positions="bias", rotation=None)] * 4),
-]  # fmt: skip
+]
 USUAL = {"block_count": 4, "context_length": 32768, "embedding_length": 128, "vocab_size": 99}
 USUAL |= {"attention__head_count": 8, "attention__head_count_kv": 2}
 USUAL |= {"attention__key_length": 16, "attention__value_length": 24}

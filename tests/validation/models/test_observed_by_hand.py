@@ -545,16 +545,24 @@ ROTATED = [
     ({}, Rotary(6, pytest.approx(1e2)), 1.0),
     ({"rope_type": "linear", "factor": 4.0}, ("linear", "all angles divided by 4", 1.0), 1.0),
     ({"type": "linear"}, ("linear", "all angles divided by 1", 1.0), 1.0),
-    ({"type": "linear", "original_max_position_embeddings": 16}, (
-        "linear", "all angles divided by 4", 1.0), 1.0),
-    ({"rope_type": "longrope", "original_max_position_embeddings": 16}, (
-        "longrope",
-        "each angle divided by a number of its own, another one beyond 16 tokens",
-        1.0), 1.0),
+    (
+        {"type": "linear", "original_max_position_embeddings": 16},
+        ("linear", "all angles divided by 4", 1.0),
+        1.0,
+    ),
+    (
+        {"rope_type": "longrope", "original_max_position_embeddings": 16},
+        (
+            "longrope",
+            "each angle divided by a number of its own, another one beyond 16 tokens",
+            1.0,
+        ),
+        1.0,
+    ),
     (YARN, ("yarn", "slow angles divided by 8", 2.25 * 0.5 * math.sqrt(8)), 1.5),
     ({"rope_type": "llama3", "factor": 2.0}, ("llama3", "slow angles divided by 2", 2.25), 1.5),
     ({"rope_type": "mrope"}, ("mrope", "the angles are rescaled", 1.0), 1.0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rope", "said", "factor"), ROTATED)
