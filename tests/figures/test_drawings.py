@@ -26,7 +26,7 @@ from farfield.figures.charts import RULE, Named, Panel, charted
 from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
 from farfield.figures.index import INDEX
-from farfield.figures.matrices import cells
+from farfield.figures.matrices import cells, heat_map
 from farfield.figures.papers import farfield as own_models
 from farfield.figures.papers.measured_figures import verdict_of
 from farfield.figures.parameter_map import parameter_map
@@ -379,6 +379,12 @@ def test_cells_say_what_is_seen():
 )
 def test_ticks_are_round(ends, wanted):
     assert round_numbers(*ends) == pytest.approx(wanted)
+
+
+def test_a_heat_map_is_the_bias_by_distance_and_empty_after_the_query():
+    """Which a recorded drawing does not tell from its mirror image."""
+    image = heat_map(Figure().subplots(), np.array([0.5, -1, -2])).get_array()
+    assert image.filled(9).tolist() == [[0.5, 9, 9], [-1, 0.5, 9], [-2, -1, 0.5]]
 
 
 def test_what_helps_to_read_is_fainter_than_what_is_read():

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from farfield.theory.answers.answer import InputError
+from farfield.validation.models.audit import audit
 from farfield.validation.models.gguf_files import HEADS, LAYERS, NUMBER, described_gguf, facts
 from farfield.validation.models.outline import LayerOutline, Rotary
 
@@ -229,3 +231,28 @@ def test_lists_of_a_header_have_an_entry_a_layer(refusal, tmp_path):
         refusal(
             "the header has .*; accepted", described, tmp_path, "cohere2", WINDOW | {key: value}
         )
+
+
+KEYS = (
+    "attention__head_count_kv",
+    "attention__sliding_window",
+    "attention__sliding_window_pattern",
+    "attention__temperature_scale",
+    "attn_logit_softcapping",
+    "context_length",
+    "rope__dimension_count",
+    "rope__freq_base",
+    "rope__scaling__factor",
+    "rope__scaling__type",
+    "shortconv__l_cache",
+)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma3", "lfm2"])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_value_of_another_kind_is_read_or_refused_in_a_line(kind, key, tmp_path):
+    for value in ("x", [1], [1.5] * 4, -1, 1.5, math.inf, {}):
+        try:
+            assert audit(described(tmp_path, kind, WINDOW | {key: value})).kinds
+        except InputError as error:
+            assert "accepted" in str(error) and "\n" not in str(error)

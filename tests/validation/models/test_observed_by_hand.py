@@ -48,7 +48,6 @@ from farfield.validation.models.observed import (
     _source,
     _stops,
     _table,
-    _temper,
     _Watch,
     _Zeros,
     attends,
@@ -628,23 +627,3 @@ def test_the_table_of_an_attention_is_what_it_lets_the_last_query_see(table, sai
     whole = network(outer, inner)
     whole._init_weights = lambda module: setattr(module, "table", table)
     assert _own_patterns(whole) == ({} if said is None else {3: said})
-
-
-def test_factors_that_grow_are_those_of_the_configuration():
-    far, near = LayerOutline(), LayerOutline(width=8, rotation=Rotary(8, 1e4))
-    tuned = Some(attn_temperature_tuning=True, attn_scale=0.1, floor_scale=8192.0)
-    logs = Some(log_scaling_n_floor=8, log_scaling_alpha=0.2)
-    rope = {"llama_4_scaling_beta": 0.3, "original_max_position_embeddings": 64}
-    kinds = [
-        Some(rope_parameters=rope, model_type=kind) for kind in ("ministral3", "mistral4", "x")
-    ]
-    for config, layer, said in (
-        (tuned, far, "1 + 0.1 log(1 + floor(i/8192))"),
-        (tuned, near, ""),
-        (logs, far, "1 + 0.2 log(max(1, i/8))"),
-        (logs, near, ""),
-        *((config, near, "1 + 0.3 log(1 + floor((i - 1)/64))") for config in kinds[:2]),
-        (kinds[2], near, ""),
-        (Some(), far, ""),
-    ):
-        assert _temper(config, layer) == said
