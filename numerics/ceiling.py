@@ -157,7 +157,7 @@ def attention_ceiling(
     whole = folded(heads, lambda head: head.value, lambda head: head.value == 1)
     if not subject.biases:
         whole = replace(whole, formula=None, longest=_longest(bound))
-    return replace(whole, farthest=far.farthest, subject=subject.name)
+    return replace(whole, farthest=far.farthest)
 
 
 def _of_price(price: DistancePrice, bound: sympy.Rational) -> Fields:

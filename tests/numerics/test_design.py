@@ -84,6 +84,7 @@ EQUAL = [
     ("-a*n", "horizon", 4096, {"dtype": "bf16"}, {}),
     ("-a*log(1+n)", "horizon", 100, {"dtype": "fp16"}, {}),
     ("-a*n", "layered", 500, {"layers": 4}, {}),
+    ("-(2^a+a)*log(1+n)", "trf", 64, {"eps": "1/100"}, {}),  # where it converges is not solved for
 ]
 
 
@@ -660,6 +661,7 @@ def test_heads_are_spaced_geometrically():
     found = design("alibi", trf=(16, 8192), heads=12)
     goals = [round(16 * 512 ** (h / 11)) for h in range(12)]
     assert list(found.achieved) == goals and len(found.values) == 12 and found.monotone
+    assert {found.label, *(head.label for head in found.heads)} == {"certified"}
     for value, goal in zip(found.values, goals, strict=True):
         assert reached("alibi", "trf", {"eps": "1/100"}, value) == goal
     made = eval(found.call, {"encoding": farfield.encoding})  # what is printed is what is made

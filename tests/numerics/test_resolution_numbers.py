@@ -53,7 +53,11 @@ def test_the_resolution_of_scores_is_enclosed_under_every_rounding(size):
         truth, (low, high) = exactly(scores[:-1], scores[-1]), r.enclosure
         assert low <= truth <= high and high - low <= 1e-9 * max(1, abs(truth)), scores
         assert r.bounds[1] >= truth and (r.bounds[0] is None or r.bounds[0] <= truth)
-        assert attention_resolution(np.sort(scores)[::-1]).bounds[0] is not None
+        falling = np.sort(scores)[::-1]
+        weights = np.exp(falling - falling[0])
+        top, last = weights[[0, -1]] / weights[:-1].sum()
+        lemma = (top**2 - last**2) / 2, top * (top - last)
+        assert attention_resolution(falling).bounds == pytest.approx(lemma, abs=1e-12)
         width = int(rng.integers(1, len(scores)))
         r = attention_resolution(scores, mask=f"window {width}")
         assert r.enclosure[0] <= exactly(scores[:width]) <= r.enclosure[1]

@@ -86,7 +86,7 @@ def _around(text: str, place: int, opening: str, closing: str) -> tuple[int, int
     while end < len(text) and depth:
         depth += (text[end] == opening) - (text[end] == closing)
         end += 1
-    return (begin, end - 1) if begin >= 0 and not depth else (-1, -1)
+    return (begin, end - 1) if not depth else (-1, -1)
 
 
 def indicator(p: Reading, column: int) -> Expr:

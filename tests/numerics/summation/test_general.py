@@ -216,3 +216,4 @@ def test_the_rest_of_a_direct_sum_is_no_wider_than_it_was(text):
     kernel, (rests, ends) = find(read(text)), RESTS[text]
     assert [log2(kernel.rest(y)) for y in (16, 200)] == pytest.approx(rests, abs=0.02)
     assert [kernel._end(j, j + 64, bits)[0] for j, bits in ((0, 64), (30, 300))] == ends
+    assert all(kernel.rest(y) > kernel.tail(y) for y in range(2, 20))

@@ -283,6 +283,7 @@ NORMAL_FORMS = {  # a formula, or why it has none
     "-log(n)": "n is not proved positive",
     "-log(n^9+1)": "a polynomial of degree 9",
     "-log(n^2+1)": "n**2 + 1 has factors that are not linear",
+    "-log(n^3+n^2+n+1)": "n**3 + n**2 + n + 1 has factors that are not linear",
     "-log(exp(n)+1)": "exp(n) + 1 has no factors in closed form",
     "-n^2": "a product or a power of functions of n",
     "-cosh(n)": "exp(n) is no logarithm of n + h",
@@ -341,7 +342,11 @@ HARD = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"
 
 @pytest.mark.parametrize(
     ("text", "converges"),
-    [("-n", True), ("-log(1+n)", False), ("where(n%2==0,-n,-log(1+n))", False), (HARD, None)],
+    [
+        *(("-n", True), ("-log(1+n)", False), ("where(n%2==0,-n,-log(1+n))", False), (HARD, None)),
+        ("cos(n)+where(n%6==0,1,0)-2*log(1+n)", True),  # its waves by any method
+        ("cos(n)+where(n%7==0,1,0)-2*log(1+n)", None),  # by those without waves alone
+    ],
 )
 def test_a_series_converges_where_each_of_its_classes_does(text, converges):
     assert exp_series(read(text)).converges is converges

@@ -97,6 +97,19 @@ def test_no_bound_is_below_the_truth(rows, seed):
     assert not wrong and certified > 0.1
 
 
+def test_the_bound_is_that_of_the_longest_key_that_is_dropped():
+    q, k = np.random.default_rng(3).normal(size=(2, 300, 4))
+    row, key = np.ogrid[:300, :300]
+    kept = (key <= row) & ((key > row - 7) | (key < 2))
+    dropped = (key <= row) & ~kept
+    weight = np.where(kept, np.exp(q @ k.T / 2), 0).sum(axis=1)
+    longest = np.where(dropped, np.linalg.norm(k, axis=1), 0).max(axis=1)
+    weight /= np.exp(np.linalg.norm(q, axis=1) * longest / 2)  # e^G
+    right = 6 * dropped.sum(axis=1) / (dropped.sum(axis=1) + weight)
+    found = window_certificate(q, k, window=7, sinks=2, error=1, value_bound=3)
+    assert found.bound == pytest.approx(right, rel=1e-9)
+
+
 def test_huge_equal_keys_are_not_certified_and_ties_are():
     for size in (1e8, 1e10, 1e20, 1e150):
         x = np.random.default_rng(0).normal(size=(1, 4)) * size

@@ -147,6 +147,17 @@ def test_formulas_of_the_papers(name, options, heads, formula):
     np.testing.assert_allclose(encoding(name, **options).bias(AT), wanted, rtol=1e-12, atol=1e-15)
 
 
+def test_learned_parameters_begin_where_the_published_codes_draw_them():
+    drawn = {
+        "kerple_log": {"r1": ((0, 2), (0.01, None)), "r2": ((0, 1), (0.01, None))},
+        "kerple_power": {"r1": ((0, 1), (0.01, None)), "r2": ((0, 2), (0.01, 2))},
+        "bam": {k: ((0, end), (None, None)) for k, end in (("s", 0), ("mu", 0), ("beta", 1))},
+    }
+    for name, right in drawn.items():
+        found = [p for p in encoding(name).free if p.learned]
+        assert {p.name: (p.init, p.clamp) for p in found} == right
+
+
 @pytest.mark.parametrize("dialect", ["code", "printed"])
 @pytest.mark.parametrize(
     "options", [{}, {"d": 6, "gamma": 0, "base": 7, "theta": 90}, {"d": 2, "gamma": "3/2"}]

@@ -134,6 +134,7 @@ def test_a_table_keeps_its_budget(refusal, text):
     "text",
     [
         "-log(n-300)",
+        "log(1-(n-40)^2)",
         "-log(log(n))",
         "-log(abs(n-200)-100)",
         "-sqrt((n-5)*(n-9)*(n-900))",

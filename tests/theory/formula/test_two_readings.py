@@ -77,7 +77,7 @@ REFUSED = {  # the text: the column and both readings, as the message says them
     "-4k*n": (2, "4 thousand", "4*k"),
     "-{n/2}": (2, "brackets", "fractional part"),
     "2{n} - n": (2, "brackets", "fractional part"),
-    "-log(2, n+1)": (2, "log(n + 1)/log(2)", "log(2)/log(n + 1)"),
+    "-log(2, n+1)": (2, "log(2, n+1) may mean log(n + 1)/log(2)", "or log(2)/log(n + 1)"),
     "-np.log(b, n+1)": (5, "log(n + 1)/log(b)", "log(b)/log(n + 1)"),
     "-(10).log(n+2)": (7, "log(n + 2)/log(10)", "log(10)/log(n + 2)"),
     "-log n+1": (2, "log(n+1)", "log(n)+1"),
