@@ -30,8 +30,8 @@ from farfield.figures.gallery import (
 )
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, sun2023
-from farfield.figures.papers.measured_figures import _growths, perplexity
-from farfield.figures.papers.measured_samples import first, settings
+from farfield.figures.papers.measured_figures import _growths, by_length, perplexity
+from farfield.figures.papers.measured_samples import first, samples, settings
 from farfield.figures.papers.measured_tables import _command, measured_table
 from farfield.figures.papers.printed_tables import _extrapolates, _rounded, _shown
 from farfield.figures.style import FORMATS, rendered
@@ -505,6 +505,12 @@ def table(*runs):
 
 def test_measured_figures_follow_the_results_and_say_what_lacks():
     runs = table(run("type1"), run("type1", seed=1), run("example1", ratio=3.0))
+    for trained, said in ((16, True), (2000, False)):
+        below = samples(runs.with_columns(trained=trained), ["type1"], "x", shorter=not said)
+        assert ("Lines are means over seeds" in below[1]) == said
+    lengths = [*range(1, 13)]
+    ticks = [by_length([], {*lengths[:k]}, 1, "x").x for k in (6, 7, 12)]
+    assert ticks == [lengths[:6], lengths[:7:2], lengths[::3]]
     drawing = perplexity(runs, "qin2024.fig4", "type1", "example1", "example2")
     assert column(drawing, "perplexity", encoding="example1", length=64) == [15.0]
     assert len(column(drawing, "perplexity", encoding="type1", length=64)) == 2

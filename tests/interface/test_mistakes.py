@@ -89,6 +89,12 @@ SLIPS = {
     ("design", "a.py:f", "--trf", "64"): r"'a.py:f' is code, .*; accepted: a formula in n",
     ("map", "a.py:f", "--a", "1:2"): r"'a.py:f' is code, .*; accepted: a formula in n",
     ("figures", "fig99"): r"figure 'fig99' is not known; the nearest of \d+: \w+",
+    (
+        "figures",
+        "qin2024.fig4",
+        "--runs",
+        ".",
+    ): r"^farfield: qin2024.fig4: no runs of type1, ex",
     ("claims", "qin"): r"no claim 'qin'; the nearest of \d+: qin2024, ",
     ("papers", "fig66"): r"'fig66' is no paper, claim, figure, table or theorem; the nearest",
     ("stdy", "-n"): r"'stdy' is no verb; did you mean 'study'\?",

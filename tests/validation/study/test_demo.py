@@ -26,6 +26,7 @@ def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):
     studies, *_ = steps
     assert [len(study.trained) for study in studies] == [0, 1, 2, 3]
     assert [e.prediction.name for e in studies[0].entries] == ["-2*log(1+n)", "nope", "alibi"]
+    assert studies[0].settings["steps"] == 30
     assert predicted(studies[0].entries[0]).startswith("-2*log(1+n): the series converges")
 
 

@@ -52,6 +52,8 @@ def test_each_row_of_a_prediction_is_the_answer_to_its_question():
     assert whole > row, "the two differ, so that one in place of the other would fail"
     far = direct["leak", f"32 to {ROW}"], str(direct["certified window", "error ≤ 1/10"])
     assert p.numbers() == (SLOW, Verdict.CONVERGES, str(direct["TRF(1/100)", "whole series"]), *far)
+    (lead,) = (text for b in p.sentences() if "7 nats" in (text := terminal(b.text)))
+    assert f" up to {ROW - 1} tokens back in a row of {ROW} keys" in lead
     assert p.beside.forecast is p.forecast and p.beside.field is p.receptive_fields[1]
     assert (p.name, p.beside.name, p.beside.trained) == (SLOW, SLOW, TRAINED)
 

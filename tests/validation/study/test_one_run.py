@@ -36,7 +36,7 @@ def asked(monkeypatch, tmp_path):
     return each
 
 
-def test_a_run_has_the_name_of_its_idea_unless_it_is_given_one(asked):
+def test_a_run_has_the_name_of_its_idea_unless_it_is_given_one(refusal, asked):
     ideas = {"own.py:Slope": "Slope", "-n/8": "-n/8", "alibi": "alibi", "[-n/4; 0 x7]": None}
     for idea, label in ideas.items():
         for f in (idea, encoding(idea)) if ":" not in idea else (idea,):
@@ -50,6 +50,7 @@ def test_a_run_has_the_name_of_its_idea_unless_it_is_given_one(asked):
         patch.setattr("farfield.validation.study.one_run.spec_of", spec_of)
         train(int, preset="tiny", store="s")
     assert made == [(int, Path("s/own"))] and asked[-1][0].encoding == "own.py:Slope"
+    refusal("3 heads, the model has", train, encoding("alibi", heads=3), preset="tiny", store="s")
     whole = settle("tiny", {"encoding": "nope", "steps": 3})
     train(whole, preset="base", store="s")
     assert asked[-1][0] is whole
