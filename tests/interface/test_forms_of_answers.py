@@ -172,7 +172,7 @@ def test_progress_is_looked_at_after_a_while_and_then_often():
         waits, ticks = [], []
         shown = kind("work")
         shown.tick = lambda ticks=ticks: ticks.append(1)
-        wait = lambda s, waits=waits: waits.append(s) or len(waits) > 3  # noqa: E731
+        wait = lambda s, waits=waits: waits.append(s) or len(waits) == 4  # noqa: E731
         shown.over = types.SimpleNamespace(wait=wait)
         shown.watch()
         assert waits == [first, 0.2, 0.2, 0.2] and len(ticks) == 3
@@ -434,6 +434,7 @@ def test_a_page_that_is_opened_is_written(run, monkeypatch, tmp_path):
 
 def test_the_catalogue_fits_a_terminal(run, monkeypatch):
     piped = run("atlas", "--list")[1]
+    assert run("atlas", "--list", "--ascii")[1].startswith(piped.partition(":")[0])
     wide = max(map(len, piped.splitlines()))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     for columns in (wide, wide - 1):

@@ -88,6 +88,12 @@ CHANGED = {
     Repair(window=8, sinks=3): ("rope", "rope", Mask(8, sinks=3), None),
     Repair(scale=True): ("-n/8", "-n/8", CAUSAL, ScaleSettings(when="inference")),
     Repair(graft=(2, 6)): ("0", "Piecewise((0, n < 6), (-2*log(n/6), True))", CAUSAL, None),
+    Repair(graft=(3, 6)): (
+        "Piecewise((0, n < 9), (-oo, True))",
+        "Piecewise((0, n < 6), (-3*log(n/6), n < 9), (-oo, True))",
+        CAUSAL,
+        None,
+    ),
     Repair(graft=(1, 4), window=20): (
         "-n/8",
         "Piecewise((-n/8, n < 4), (-1/2 - log(n/4), True))",
