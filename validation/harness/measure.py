@@ -289,7 +289,11 @@ def field(tails: Tensor, log_eps: Tensor | float) -> Tensor:
 
 
 def second_half(length: int, rows: int) -> Tensor:
-    """So many rows of a segment at most, evenly spaced in its second half."""
+    """So many rows of a segment at most, evenly spaced in its second half.
+
+    >>> second_half(8, 3), second_half(7, 9), second_half(8, 1)
+    (tensor([4, 5, 7]), tensor([3, 4, 5, 6]), tensor([4]))
+    """
     return torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
 
 

@@ -348,7 +348,11 @@ class Transformer(nn.Module):
 
 
 def reach_of(table: Tensor) -> tuple[int, ...]:
-    """How many keys each row of a table leaves; none where that is all."""
+    """How many keys each row of a table leaves; none where that is all.
+
+    >>> reach_of(torch.tensor([[0, -math.inf, 5], [3, -9, -math.inf]])), reach_of(torch.ones(2, 3))
+    ((3, 2), ())
+    """
     counted = torch.arange(1, table.shape[1] + 1) * (table.cpu() > -math.inf)
     reach = tuple(counted.amax(-1).tolist())
     return () if min(reach) == table.shape[1] else reach

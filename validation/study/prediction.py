@@ -216,8 +216,9 @@ def predict(
         layers: of the model whose gradient ERF is predicted.
 
     >>> from farfield.theory.encodings import encoding
-    >>> predict(encoding("type1")).receptive_fields[1].tokens
-    61
+    >>> found = predict(encoding("type1"))
+    >>> found.receptive_fields[1].tokens, found.layers, [(x.trained, x.tested) for x in found.leaks]
+    (61, 4, [(64, 256), (64, 1024)])
     """
     convergence = check_convergence(subject)
     row_length = max(tested)

@@ -46,6 +46,8 @@ def test_a_folder_is_read_to_its_most_and_no_file_with_a_zero_byte(refusal, tmp_
     (tmp_path / "b").write_bytes(b"b" * 39 + b"\0")  # behind what is looked at first
     text = read_text(tmp_path)
     assert bytes(text.train) + bytes(text.held_out) == b"a" * 60
+    refusal("file b is binary", read_text, tmp_path / "b")
+    refusal("file early is binary", read_text, tmp_path / "early")
     (tmp_path / "b").write_bytes(b"b" * 41)
     refusal("has more than 0 GiB of text; accepted: less, or one", read_text, tmp_path)
 

@@ -151,6 +151,16 @@ def test_short_rows_take_the_kernel_of_long_ones(graphs, monkeypatch):
     assert all(each["FORCE_USE_FLEX_ATTENTION"] for each in options)
 
 
+def test_a_function_has_a_graph_for_each_of_many_lengths(graphs):
+    def twice(q):
+        return 2 * q
+
+    for length in range(2, 12):
+        q = torch.ones(1, 1, length, 16)
+        assert attention.compiled(twice, q)(q).equal(q + q)
+    assert graphs.frame_count == 10
+
+
 class Branches(nn.Module):
     """A bias that asks for the value of a tensor: no single graph has it."""
 

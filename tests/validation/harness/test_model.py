@@ -201,9 +201,11 @@ def test_a_module_may_give_a_factor_of_the_logits_alone():
     made(TOKENS, attend=scaled)
 
 
-def test_learned_absolute_positions_end():
+def test_learned_absolute_positions_are_added_and_end():
+    made, few = model("learned"), TOKENS[:, :9]
+    assert made.embed(few).equal(made.embedding.weight[few] + made.absolute.weight[:9])
     with pytest.raises(ValueError, match="know 12, accepted are at most as many"):
-        model("learned")(TOKENS)
+        made(TOKENS)
 
 
 def test_a_score_function_is_the_table():

@@ -127,6 +127,9 @@ def test_a_parameter_or_a_variable_is_no_global_of_its_name(refusal, tmp_path):
             return [folder for _ in files(folder)], (lambda: folder)(), TOLD
 
     refusal("Outer uses TOLD, a list", spec_of, Outer, tmp_path)
+    exec("class Typed:\n    def value(self): ...", typed := {})
+    refusal("the source of Typed is not known", spec_of, typed["Typed"], tmp_path)
+    refusal("Bare has no method of its own", spec_of, type("Bare", (), {}), tmp_path)
 
 
 RATE = 3

@@ -199,6 +199,7 @@ def test_a_measurement_whose_losses_no_model_has_is_not_kept(refusal, asked, tmp
     monkeypatch.setattr("farfield.validation.harness.measure.NATS", 0.5)
     refusal(r"is NaN, infinite, or beyond 0\.5 nats a token", run, asked, tmp_path)
     assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
+    assert module.attempt(asked, str(tmp_path), "tpu").startswith("device 'tpu' is not known")
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])

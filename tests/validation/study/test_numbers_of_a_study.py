@@ -105,6 +105,8 @@ def test_what_was_measured_is_told_as_its_lines_have_it():
     told = [(line.name, line.colour, line.dash, line.verdict) for line in curve.lines]
     assert told == [(SLOW, 0, 0, "converges"), (f"{SLOW} + BCA", 1, 0, "converges")]
     assert [plain.curve(False, k).dash for k in (len(COLOURS) - 1, len(COLOURS))] == [0, 1]
+    flat = Studied(predict(encoding("nope"), trained=16)).with_lines(plain.lines)
+    assert [flat.curve(bca, 0).verdict for bca in (False, True)] == ["diverges", "converges"]
     assert table.numeric == (1, 2, 3, 4, 5, 6) and table.title == ("Measured",)
     assert (first.x, first.y) == ((16, 32, 64), (1.5, 3.0, 4.5)) and other.y[-1] == 3.75
     assert first.bars == tuple(pytest.approx((y - 0.1, y + 0.2)) for y in first.y)
@@ -132,6 +134,8 @@ def test_a_study_tells_what_it_is_about_and_the_others_in_a_line_each():
     assert terminal(found.lead().text) == (
         f"4 encodings; converges: {SLOW}, ALiBi; diverges: NoPE; out of scope: RoPE."
     )
+    whole, plain = (found.text(details=True, unicode=sign) for sign in (True, False))
+    assert plain.isascii() and "−n/64" in whole
     others = found.blocks()[len(entries[0].prediction.blocks()) :]
     assert [terminal(block.text) for block in others] == [
         "nope: diverges.",
@@ -174,7 +178,8 @@ def test_a_place_counts_from_the_narrowest():
     mine = found.ranks[names.index("mine")]
     whole = [farfield.theoretical_receptive_field("-n/3", eps).tokens for eps in PLACE_EPS]
     assert [answer.tokens for answer in mine.receptive_fields] == whole
-    _, shown, _ = found.blocks()
+    _, shown, last = found.blocks()
+    assert ". farfield compare compares two tails for every eps. The" in terminal(last.text)
     row = [terminal(cell) for cell in shown.rows[names.index("mine")]]
     assert row == ["mine", mine.bias, "converges", *map(str, whole)]
     assert [terminal(shown.header[k]) for k in shown.numeric] == [f"TRF({x})" for x in PLACE_EPS]
