@@ -474,6 +474,10 @@ def test_files_of_figures_are_named_or_counted(run, monkeypatch, steps):
         assert steps[-count:] == [(name, k, every) for k, name in enumerate(names, 1)]
     run("figures", "--out", "o")
     assert len(steps) == 5, "of all that are drawn each is told"
+    missing = Gallery({}, {"chi2023.fig12": "no runs", "qin2024.fig3": "why"}, files=())
+    monkeypatch.setattr("farfield.figures.gallery.draw", lambda *_, **given: missing)
+    said = "farfield: chi2023.fig12: no runs; qin2024.fig3: why\n"
+    assert run("figures", "chi2023.fig12", "qin2024.fig3", "--out", "o") == (2, "", said)
 
 
 def test_claims_are_counted_as_they_are_decided(run, monkeypatch, steps):

@@ -736,8 +736,10 @@ BAD = [
     (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
     (("-n",), {"trf": 8}, r"accepted: a formula with one, as c\*\(-n\)"),
     (("-a*b*n",), {"trf": 8, "parameter": "a"}, "fix the others: b=1"),
+    (("-a*b*n",), {"trf": 8, "parameter": "b"}, "fix the others: a=1"),
     (("-a*n",), {"trf": "<<8"}, "a number, or one after"),
-    (("-n/(1+a)",), {"trf": "<=2"}, "from"),
+    (("-n/(1+a)",), {"trf": "<=2"}, "from 5 to"),  # the least j with e^-j < 1/100
+    (("-n/(1+a)",), {"leak": "<=1e-9", "trained": 8}, "from 0.0003355 to 1$"),  # e^-8
 ]
 
 
