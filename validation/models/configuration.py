@@ -140,7 +140,7 @@ def library_config(path: Path, values: Mapping[str, Any]) -> tuple[Any, str, str
         InputError: the folder was written by a newer major version; the library refuses a key.
     """
     found = transformers()
-    written = str(values.get("transformers_version") or "")
+    written = str(values.get("transformers_version"))
     major = re.match(r"\d+", written)
     refuse(
         major and int(major[0]) > int(found.__version__.partition(".")[0]),

@@ -397,7 +397,7 @@ def test_windows_that_hide_what_a_view_shows_are_named():
 
     said = " of the model with windows of {} keys hide keys beyond them, first keys too"
     assert told(Mask(16), 9, None, 12, 9) == ["3 layers" + said.format("9, 12")]
-    assert told(Mask(10), 9) == ["1 layer" + said.format("9")]
+    assert told(Mask(10), 9, 20) == ["2 layers" + said.format("9, 20")]
     assert told(Mask(4, sinks=2), 9) == ["1 layer" + said.format("9")]
     assert told(Mask(9), 9) == told(Mask(20), None) == told(CAUSAL, 9) == []
 

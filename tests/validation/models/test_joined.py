@@ -41,6 +41,8 @@ def test_parts_are_joined_to_one_softmax(dtype, close, how):
     everything, parts = parts_of(dtype)
     assert torch.allclose(joined(parts, **how).double(), one_softmax(*everything, **how), 0, close)
     assert joined(parts, **how).dtype == dtype
+    narrow = joined([(q, k, v[..., :3], bias) for q, k, v, bias in parts], **how)
+    assert torch.allclose(narrow, joined(parts, **how)[..., :3], 0, close)
 
 
 def test_a_part_without_keys_adds_nothing():

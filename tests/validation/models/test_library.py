@@ -1,6 +1,7 @@
 """Laws of the far field on models of the library transformers, small and random."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from farfield.numerics.masks import CAUSAL, Mask
 from farfield.validation.far_field.long_rows import Sampling, Stages, far_losses
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library_network import _hooked
 from farfield.validation.models.network import losses, nats
 from farfield.validation.models.opened import network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
@@ -139,6 +141,14 @@ def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
     kept = [x for layer in stages.begun.first for x in layer] + [*stages.pools[1][0][:2]]
     assert {x.shape[1] for x in kept} == {more["num_key_value_heads"]}
     assert opened.network.config.num_attention_heads > more["num_key_value_heads"]
+
+
+def test_logits_are_divided_by_the_root_of_the_head_size_where_the_library_says_nothing():
+    given, x = [], torch.zeros(1, 2, 3, 16)
+    network = SimpleNamespace(mixed=lambda *all_of: given.append(all_of[4]) or x)
+    for scaling in (None, 0.5, 0.0):
+        _hooked(SimpleNamespace(far_field=(network, 1)), x, x, x, None, scaling)
+    assert given == [16**-0.5, 0.5, 0.0]
 
 
 def test_a_window_is_the_view_of_the_library(opened, text):

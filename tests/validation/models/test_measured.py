@@ -84,6 +84,8 @@ def test_a_field_near_the_most_that_a_segment_shows_is_at_least_so_long():
         "hold all but 5 % (by its bias alone 3.0), measured on 3 segments of 20 tokens"
     )
     assert "The field fills segments of 20 tokens: longer ones may show more." in text
+    whole = found.text(details=True, width=1000)
+    assert all(line[1:] in whole for line in (*found.notes, found.definition))
     plain = replace(found, at_least=False, visible="", trf=None, interval=None, method="gradient")
     text = " ".join(replace(plain, threshold=0.99).text(width=1000).split())
     assert text.startswith(
