@@ -1,9 +1,11 @@
 """The explorer without a browser: what sliders ask, and what is kept."""
 
 import itertools
+import runpy
 import socket
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -185,7 +187,7 @@ def test_six_parameters_have_sliders_and_seven_have_none():
     assert read(f"-({'+'.join(letters)}+h)*n").sliders == ()
 
 
-def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked():
+def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked(monkeypatch):
     """Its cells run in order, as marimo runs them."""
     from farfield.figures.explorer.app import app
 
@@ -197,3 +199,5 @@ def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked():
     assert "style" in defined and ":root {" not in defined["scoped"]
     assert defined["commands"] == state.commands(defined["explorer"].question, {"r": Fraction(1)})
     assert app._config.width == "full" and app._config.app_title == "farfield"
+    monkeypatch.setattr(type(app), "run", lambda self: pytest.fail("it runs as it is imported"))
+    runpy.run_path(str(Path(state.__file__).with_name("app.py")))

@@ -20,6 +20,7 @@ from farfield.figures.exhibit import Data, NoResults, seen
 from farfield.figures.exhibit_pages import exhibit_sheet, index_sheet
 from farfield.figures.gallery import (
     UNPRINTED,
+    Gallery,
     _changed,
     agreement,
     claims_on,
@@ -501,6 +502,17 @@ def run(name, seed=0, ratio=1.0, length=16, modes=(None,), **options):
 def table(*runs):
     """The table of some runs."""
     return DataFrame([line for one in runs for line in one], SCHEMA)
+
+
+def test_sentences_that_differ_are_in_the_order_of_their_exhibits():
+    kinds = {"a": "wrong", "b": "needs_a_correction", "c": "holds_as_printed"}
+    wrong, other, right = (SimpleNamespace(id=k, statement=k, verdict=v) for k, v in kinds.items())
+    places = "sun2023.table1", "sun2023.table2"
+    said = {places[0]: [wrong, right], places[1]: [other]}
+    _, _, drawn, differ = Gallery(dict.fromkeys(places), {}, said).blocks()
+    cells = [[terminal(cell) for cell in row] for row in (*drawn.rows, *differ.rows)]
+    assert [row[3:] for row in cells[:2]] == [["1", "1", ""], ["", "1", ""]]
+    assert [row[:2] for row in cells[2:]] == [[places[0], "a"], [places[1], "b"]]
 
 
 def test_measured_figures_follow_the_results_and_say_what_lacks():
