@@ -136,6 +136,9 @@ def test_a_study_tells_what_it_is_about_and_the_others_in_a_line_each():
     assert terminal(found.lead().text) == (
         f"4 encodings; converges: {SLOW}, ALiBi; diverges: NoPE; out of scope: RoPE."
     )
+    mine = Studied(predict(encoding("alibi"), "mine", trained=16, tested=(64,)))
+    own = dataclasses.replace(found, entries=(mine, *entries[1:3])).lead()
+    assert terminal(own.text) == "3 encodings; converges: mine, ALiBi; diverges: NoPE."
     whole, plain = (found.text(details=True, unicode=sign) for sign in (True, False))
     assert plain.isascii() and "−n/64" in whole
     others = found.blocks()[len(entries[0].prediction.blocks()) :]
