@@ -57,7 +57,9 @@ def read(spec: Spec | Source, heads: int) -> Source:
 def fitted(heads: int, /, **options: Any) -> Encoding:
     """An encoding that models with this many heads have, as `read` refuses others."""
     built = read_encoding(**options)
-    whole = "heads" in options or isinstance(options["name"], Encoding) or built.source == LISTED
+    whole = (
+        "heads" in options or isinstance(options.get("name"), Encoding) or built.source == LISTED
+    )
     if not whole and built.num_heads not in (1, heads):
         built = read_encoding(heads=heads, **options)
     refuse(built.seen is not None, f"{built.name} cannot be trained: {built.out_of_scope}")

@@ -51,6 +51,7 @@ def test_a_run_has_the_name_of_its_idea_unless_it_is_given_one(refusal, asked):
         train(int, preset="tiny", store="s")
     assert made == [(int, Path("s/own"))] and asked[-1][0].encoding == "own.py:Slope"
     refusal("3 heads, the model has", train, encoding("alibi", heads=3), preset="tiny", store="s")
+    refusal("cannot be trained", train, {"values": [0, -1]}, preset="tiny", store="s")
     whole = settle("tiny", {"encoding": "nope", "steps": 3})
     train(whole, preset="base", store="s")
     assert asked[-1][0] is whole
