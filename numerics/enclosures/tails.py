@@ -416,7 +416,7 @@ def power(g: TailEnclosure, q: fmpq) -> TailEnclosure:
             out = out * g
         return out
     m, c, delta = g.factored()
-    if q.q == 1 or c == 1:
+    if isinstance(c, fmpq) and (q.q == 1 or c == 1):
         scale: Coefficient = c ** int(q.p) if q.q == 1 else c
     else:
         scale = (_ball(c).log(analytic=True) * arb(q)).exp()

@@ -64,9 +64,10 @@ class _Torch:
 
     def pow(self, base: Any, exponent: Any) -> Any:
         """A power; one that is steep at base 0, where the distance is 0, has no slope there."""
-        if not isinstance(base, Tensor):
+        fixed = not isinstance(exponent, Tensor)
+        if not isinstance(base, Tensor) or (fixed and (exponent >= 1 or exponent % 1 == 0)):
             return base**exponent
-        zero, plain = base == 0, exponent.detach() if isinstance(exponent, Tensor) else exponent
+        zero, plain = base == 0, exponent if fixed else exponent.detach()
         return torch.where(zero, base.detach() ** plain, torch.where(zero, 1.0, base) ** exponent)
 
     def log(self, x: Any) -> Tensor:

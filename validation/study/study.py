@@ -263,7 +263,7 @@ class Study(Result):
     def _untrained(self) -> Iterator[Block]:
         """A warning, where a model predicts bytes hardly better than chance."""
         losses = [x["nats"] for e in self.trained for x in e.measured(LAST)[:1]]
-        if guess := uniform_guess(max(losses), BYTES):
+        if losses and (guess := uniform_guess(max(losses), BYTES)):
             yield note(
                 "Of the one that learned least: {guess}. What these models show says little of "
                 "trained ones; {more} trains longer.",
