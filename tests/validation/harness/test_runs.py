@@ -601,7 +601,7 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, interrupt
     rows = run(own, tmp_path / "runs")
     assert untimed(rows) == untimed(run(own, tmp_path / "alone"))
     answers = {(r["length"], r["mask"]): r for r in rows if r["protocol"] == "task"}
-    assert answers[16, ""]["accuracy"] > 0.9 and answers[16, ""]["targets"] == 96
+    assert 1 >= answers[16, ""]["accuracy"] > 0.9 and answers[16, ""]["targets"] == 96
     assert answers[16, ""]["nats"] != answers[16, "window 3"]["nats"]
     assert {r["accuracy"] for r in rows if r["protocol"] == "first_token"} == {1.0}
     assert run(own, tmp_path / "runs") == rows
