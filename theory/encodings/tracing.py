@@ -113,8 +113,7 @@ def traced(f: Any, kind: str, head: int | None = 0) -> Expr:
     except Untraced as why:
         if "gives" not in str(why):
             raise
-        if state(f) != before:  # one that changes in its first calls alone would be what it becomes
-            raise Untraced("its calls change what it holds") from None
+        _require_same(f, before)  # what changes in its first calls alone would be what it becomes
         return _formula(f, kind, head, True)
 
 
@@ -127,9 +126,18 @@ def _formula(f: Any, kind: str, head: int | None, binary: bool) -> Expr:
     except NotTraced as why:
         raise Untraced(str(why)) from None
     _compare(f, kind, head, pieces)
-    if state(f) != before:
-        raise Untraced("its calls change what it holds")
+    _require_same(f, before)
     return pieced(pieces)
+
+
+def _require_same(f: Any, before: list[Any] | None) -> None:
+    """That calls of the program have changed nothing that it holds."""
+    try:
+        same = state(f) == before
+    except NotTraced as why:  # what it holds has grown
+        raise Untraced(str(why)) from None
+    if not same:
+        raise Untraced("its calls change what it holds")
 
 
 def _in_time(call: Callable[[], T]) -> T:

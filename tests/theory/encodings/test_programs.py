@@ -374,6 +374,13 @@ def test_a_program_that_reaches_too_many_objects_is_not_followed():
     assert str(traced(lambda n: -n * held[5][0], "n")) == "-5*n"
 
 
+@pytest.mark.parametrize("rate", ["8", "(8 if len(held) < 9_001 else 4)"])
+def test_a_program_whose_calls_hold_ever_more_objects_is_not_followed(rate):
+    given = {"held": []}
+    program = eval(f"lambda n: held.extend([k] for k in range(9_000)) or -n / {rate}", given)
+    assert encoding(program).origin == "tabulated"
+
+
 class Settles:
     """-n/8 in its first calls, -n/4 in all others."""
 
