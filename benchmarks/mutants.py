@@ -31,7 +31,7 @@ from pathlib import Path
 
 import coverage
 import pytest
-from bugs import ROOT, drawn
+from bugs import ROOT, Mutant, drawn
 from side_by_side import Row, program
 
 ROOMS = ("figures", "numerics", "theory", "validation")  # beside `interface`, which is the package
@@ -184,6 +184,30 @@ def clean(folder: Path, test: str, room: str, limit_s: int) -> Clean:
     return Clean(seconds | {test: sum(seconds.values())}, lines)
 
 
+def finder(folder: Path, mutant: Mutant, clean_runs: dict[str, Clean], limit_s: int) -> str:
+    """The test that finds a bug, of files that have run without it; empty where none does."""
+    path, left = folder / mutant.file, float(limit_s)
+    reached = {test: each.of(path, mutant.lines) for test, each in clean_runs.items()}
+    files = [test for test, tests in reached.items() if tests]
+    # what the import runs concerns the whole file
+    near = [t for f in files for t in ([f] if "" in reached[f] else reached[f])]
+    usual = collections.ChainMap(*(clean_runs[f].seconds for f in files))
+    source = path.read_bytes()
+    for tests in [near] if near == files else [near, files]:
+        if left <= 0 or not files:
+            break
+        (folder / "failed").write_text("an import")
+        path.write_bytes(source[: mutant.start] + mutant.now.encode() + source[mutant.end :])
+        failed, seconds = fails(folder, tests, math.ceil(left))
+        path.write_bytes(source)
+        left -= seconds
+        if failed:
+            return (folder / "failed").read_text()
+        if failed is None and 3 * sum(usual[test] for test in tests) < seconds:
+            return "no end"
+    return ""
+
+
 def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> Iterator[Row]:
     """The bugs that no test finds.
 
@@ -192,8 +216,8 @@ def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> It
         count: of bugs that are drawn.
         seed: of the draw.
         limit_s: seconds of processor time for the tests of one bug; a bug that is not found until
-            then survives. Tests that do not end within them, though their whole file takes less
-            than a third without the bug, find it.
+            then survives. Tests that do not end within them, though they take less than a third
+            without the bug, find it.
     """
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     [*map(__import__, HEAVY)]
@@ -204,27 +228,8 @@ def main(room: str, *, count: int = 20, seed: int = 1, limit_s: int = 120) -> It
         ran = functools.cache(lambda test: clean(folder, test, room, limit_s))
         bugs = drawn(room, count, seed)
         for mutant in bugs:
-            by, left = "", float(limit_s)
-            path = folder / mutant.file
-            source = path.read_bytes()
-            bug = source[: mutant.start] + mutant.now.encode() + source[mutant.end :]
             clean_runs = {test: ran(test) for test in tests_of(mutant.file, room)}
-            reached = {test: each.of(path, mutant.lines) for test, each in clean_runs.items()}
-            files = [test for test, tests in reached.items() if tests]
-            # what the import runs concerns the whole file
-            near = [t for f in files for t in ([f] if "" in reached[f] else reached[f])]
-            usual = collections.ChainMap(*(clean_runs[f].seconds for f in files))
-            for tests in [near] if near == files else [near, files]:
-                if by or left <= 0 or not files:
-                    break
-                (folder / "failed").write_text("an import")
-                path.write_bytes(bug)
-                failed, seconds = fails(folder, tests, math.ceil(left))
-                path.write_bytes(source)
-                left -= seconds
-                by = (folder / "failed").read_text() if failed else ""
-                if failed is None and 3 * sum(usual[test] for test in tests) < seconds:
-                    by = "no end"
+            by = finder(folder, mutant, clean_runs, limit_s)
             killed += bool(by)
             place = f"{mutant.file}:{mutant.lines[0]}: {mutant.was}  ->  {mutant.now}"
             yield {"found by": by or "nothing", "bug": place}
