@@ -407,11 +407,10 @@ def asked_of(home: Path, *, copies: bool = False) -> Run:
     """What a run's folder was asked for; with `copies`, the user's code by those in the folder."""
 
     def table(settings: dict[str, Any]) -> dict[str, Any]:
-        specs = {k: v for k, v in settings.items() if isinstance(v, str)}
-        return settings | {k: kept(spec, home) for k, spec in specs.items() if copies}
+        return {k: kept(v, home) if isinstance(v, str) else v for k, v in settings.items()}
 
     try:
-        asked = json.loads((home / ASKED).read_bytes(), object_hook=table)
+        asked = json.loads((home / ASKED).read_bytes(), object_hook=table if copies else None)
         refuse(not isinstance(asked, dict), "it holds no table; accepted: settings")
         return Run.of(asked)
     except (OSError, ValueError) as error:
