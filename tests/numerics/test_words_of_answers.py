@@ -843,10 +843,18 @@ def test_an_answer_says_what_its_fields_hold(answer, said):
     assert " | ".join(map(str.strip, kept)) == said
 
 
-SAID = "in the sentence"
+WRITTEN = "in the sentence"
 FOX = (
     "content-dependent: the bias depends on the tokens, not on the distance alone; ALiBi is the "
     "constant case"
+)
+NO_WINDOW = (
+    "no fixed window is enough: whatever is kept, some input changes the output by nearly 2.  "
+    "[theorem]"
+)
+HALF_OUTSIDE = (
+    "half of the mass lies outside any j keys, whatever the input, in rows of 8.389 j keys and "
+    "more; give row (--row) for the window of one row length"
 )
 ANSWERED = [  # a question, its value, its sentence after the name of the bias, the reason
     (
@@ -885,7 +893,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
         ("in a row of 300 keys, 0 % of a query's prior mass lies beyond 100 tokens.  [certified]"),
         None,
     ),
-    ('leak("fox", 64)', None, "there is no prior mass by distance to speak of: {fox}.", SAID),
+    ('leak("fox", 64)', None, "there is no prior mass by distance to speak of: {fox}.", WRITTEN),
     (
         'leak("-log(n+20)*(1+1/log(log(n+20)))", 64, budget_s=5)',
         0.7119515791288641,
@@ -934,15 +942,8 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
     (
         'certified_window("rope", "1/10", 1, 1)',
         math.inf,
-        (
-            "no fixed window is enough: whatever is kept, some input changes the "
-            "output by nearly 2.  [theorem]"
-        ),
-        (
-            "half of the mass lies outside any j keys, whatever the input, in rows "
-            "of 8.389 j keys and more; give row (--row) for the window of one row "
-            "length"
-        ),
+        NO_WINDOW,
+        HALF_OUTSIDE,
     ),
     (
         'certified_window("rope", 2, 1, 1)',
@@ -962,15 +963,8 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
     (
         'certified_window("fox", "1/10", 1, 1, gate=1)',
         math.inf,
-        (
-            "no fixed window is enough: whatever is kept, some input changes the "
-            "output by nearly 2.  [theorem]"
-        ),
-        (
-            "half of the mass lies outside any j keys, whatever the input, in rows "
-            "of 8.389 j keys and more; give row (--row) for the window of one row "
-            "length"
-        ),
+        NO_WINDOW,
+        HALF_OUTSIDE,
     ),
     (
         'certified_window("fox", "1/10", 1, 1, gate=1, row=64)',
@@ -1056,10 +1050,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
     (
         'certified_window("fire", "1/10", 1, 1)',
         math.inf,
-        (
-            "no fixed window is enough: whatever is kept, some input changes the "
-            "output by nearly 2.  [theorem]"
-        ),
+        NO_WINDOW,
         (
             "no fixed window is ever enough: distances are normalised by the row, so "
             "nearer and nearer to 0 as rows grow, and outside any window the mass "
@@ -1169,7 +1160,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
             "no bound of the attention follows from one of the logits: its position "
             "enters neither as a bias nor through logits that are bounded."
         ),
-        SAID,
+        WRITTEN,
     ),
     (
         'dtype_horizon("-n/8", "fp16", flush_to_zero=True)',
@@ -1231,7 +1222,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
         "from distance 20 on every weight rounds to 0 in fp32.  [certified]",
         None,
     ),
-    ('dtype_horizon("fox", "fp32")', None, "there are no weights by distance: {fox}.", SAID),
+    ('dtype_horizon("fox", "fp32")', None, "there are no weights by distance: {fox}.", WRITTEN),
     (
         'attention_resolution("-2*log(1+n)")',
         0.29287187979785495,
@@ -1333,7 +1324,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
             "it rotates queries and keys instead of adding a bias; its additive "
             "surrogate is rope_surrogate."
         ),
-        SAID,
+        WRITTEN,
     ),
     (
         'price_of_distance("-2*log(1+n)", 500)',
@@ -1383,7 +1374,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
         "no advantage reaches the key at distance 9: it has no weight.  [theorem]",
         "the bias masks the key at distance 9",
     ),
-    ('price_of_distance("fox", 9)', None, "no price belongs to a distance alone: {fox}.", SAID),
+    ('price_of_distance("fox", 9)', None, "no price belongs to a distance alone: {fox}.", WRITTEN),
     (
         'reach("-2*log(1+n)", 7, share="9/10")',
         8,
@@ -1530,7 +1521,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
         'layered_receptive_field("fox", 6)',
         None,
         "there is no mass by distance to speak of: {fox}.",
-        SAID,
+        WRITTEN,
     ),
     (
         'theoretical_receptive_field("-2*log(1+n)", "1/100", length=5000)',
@@ -1577,10 +1568,7 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
     (
         'certified_window("-log(1+n)", "1/2", 1, 1)',
         math.inf,
-        (
-            "no fixed window is enough: whatever is kept, some input changes the "
-            "output by nearly 2.  [theorem]"
-        ),
+        NO_WINDOW,
         ("the exp-series diverges: no finite number of keys holds a share of its mass"),
     ),
     (
@@ -1679,7 +1667,7 @@ def test_a_question_has_its_value_its_sentence_and_its_reason(question, value, s
     assert told == (pytest.approx(value, rel=1e-14) if floats else value)
     first, said = found.text(width=10_000).splitlines()[0], sentence.replace("{fox}", FOX)
     assert first.endswith(f": {said}")
-    if reason is SAID:
+    if reason is WRITTEN:
         assert str(found.reason) in said
     else:
         assert str(found.reason or None) == str(reason)
