@@ -20,6 +20,7 @@ from farfield.theory.encodings.samples import (
     GROWING,
     LEAST,
     MIDDLE,
+    NOISE,
     SHORT,
     OtherKind,
     Sample,
@@ -144,7 +145,7 @@ class _RowModule:
         past, size = seen & (np.abs(one) > 0.1), self.size
         factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
         rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
-        alone = np.allclose(a, factor.max() * one, atol=1e-3) or rows.max() <= 1.01 * rows[0]
+        alone = np.allclose(a, factor.max() * one, atol=1e-3) or rows.max() <= NOISE * rows[0]
         return FACTOR if alone and b.any() else GROWING
 
 

@@ -27,6 +27,7 @@ MAX_HEADS = 128
 FACTOR = "a bounded factor of the content logit"
 GROWING = "a factor of the content logit that grows with the row"
 CAPPED = "a bounded function of the content logit"
+NOISE = 1.01  # times, of a factor of the content that is the same in short and long rows
 _HEADS = ("heads", "num_heads", "n_heads", "n_head", "num_attention_heads", "H", "nheads")
 T = TypeVar("T")
 Subject = Callable[..., object]

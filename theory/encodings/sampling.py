@@ -38,6 +38,7 @@ from farfield.theory.encodings.samples import (
     LONG,
     MAX_HEADS,
     MIDDLE,
+    NOISE,
     PATIENCE,
     SHORT,
     QueryRow,
@@ -640,7 +641,7 @@ def _of_scores(ask: Ask, queries: np.ndarray, keys: np.ndarray) -> str:
     if plain:
         return ""
     if linear and len(grids) > 1:
-        return FACTOR if most <= 1.01 * near else GROWING
+        return FACTOR if most <= NOISE * near else GROWING
     return CAPPED if all(caps) and len(grids) > 1 else "the content logit"
 
 

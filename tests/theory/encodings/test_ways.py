@@ -172,6 +172,14 @@ OF_POSITIONS = {  # order; what is called; how, heads, count of distances, queri
         lambda s, b, h, q, k: s * torch.log(q + 2.0),
         (SCORE, 1, 4120, ALL, 0.0, GROWING),
     ),
+    **{
+        f"{rise:.1%} more": (
+            "sbhqk",
+            lambda s, b, h, q, k, rise=rise: s * (1 + rise * (q > 5000)),
+            (SCORE, 1, 4120, ALL, 0.0, kind),
+        )
+        for rise, kind in ((0.009, FACTOR), (0.011, GROWING))
+    },
     "twice, at most 512": (
         "sbhqk",
         lambda s, b, h, q, k: 2 * s + torch.zeros(512)[k],
@@ -306,6 +314,14 @@ OF_ROWS = {  # how; what is called; heads, distances, content, rows, the last va
         lambda s: s * torch.log(torch.arange(s.shape[-1]) + 2.0)[:, None],
         (1, 512, GROWING, 512, 0.0),
     ),
+    **{
+        f"{rise:.1%} more": (
+            "scores",
+            lambda s, rise=rise: s * (1 + rise * (torch.arange(s.shape[-1]) > 100))[:, None],
+            (1, 512, kind, 512, 0.0),
+        )
+        for rise, kind in ((0.009, FACTOR), (0.011, GROWING))
+    },
     "less in longer rows": (
         "scores",
         lambda s: s / (torch.arange(s.shape[-1]) + 2.0)[:, None],
