@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from flint import arb, fmpq
-from sympy import S
 
 from farfield.numerics.search import at_precision
 from farfield.numerics.summation.series import Series, Stretch
