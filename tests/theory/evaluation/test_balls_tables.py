@@ -18,6 +18,7 @@ from farfield.theory.evaluation.logarithms import (
 )
 from farfield.theory.evaluation.real_balls import PLAIN, _parity
 from farfield.theory.evaluation.residues import _integer, residue
+from farfield.theory.evaluation.vectorised import _from_limits, _gathered, _logarithm
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import NoValue, Undefined, Undetermined, precision
 from farfield.theory.functions.elementary import expm1, log1p
@@ -177,6 +178,13 @@ def test_the_parity_of_what_a_ball_does_not_tell_is_open():
 
 
 EXP, LOG, TINY = sympy.exp, sympy.log, sympy.exp(-n)
+SIXTH = 6 * n**5 + 45 * n**4 + 140 * n**3 + 225 * n**2 + 186 * n + 63  # (n + 2)^6 - (n + 1)^6
+
+
+def gathered(terms):
+    """A sum as one quotient; None where it stays as it is."""
+    total = sympy.Add(*terms)
+    return None if (form := _gathered(*map(sympy.sympify, terms))) == total else form
 
 
 @pytest.mark.parametrize(
@@ -204,6 +212,23 @@ EXP, LOG, TINY = sympy.exp, sympy.log, sympy.exp(-n)
         (accurate, EXP(1 / n) - 1, None),
         (accurate, sympy.cos(n) - 1, None),
         (accurate, sympy.sin(TINY) - 1, None),
+        (_logarithm, n, LOG(n)),
+        (_logarithm, 1 + EXP(n), n + log1p(TINY)),
+        (_logarithm, 1 + TINY, log1p(TINY)),
+        (_logarithm, 2 + EXP(n), LOG(2 + EXP(n))),
+        (_from_limits, sympy.acos(sympy.tanh(n)), 2 * sympy.atan(TINY)),
+        (_from_limits, -sympy.asin(sympy.tanh(n)), 2 * sympy.atan(TINY) - sympy.pi / 2),
+        (_from_limits, sympy.acosh(1 + TINY), 2 * sympy.asinh(sympy.sqrt(TINY / 2))),
+        (_from_limits, sympy.atanh(sympy.tanh(n)), n),
+        (_from_limits, sympy.sinh(n) - sympy.cosh(n), -TINY),
+        (_from_limits, sympy.frac(n / 3), n / 3 - sympy.floor(n / 3)),
+        (gathered, (1, -n / (n + TINY)), 1 / (n * EXP(n) + 1)),
+        (gathered, (1, -1 / (1 + TINY)), 1 / (EXP(n) + 1)),
+        (gathered, (n, TINY), None),  # nothing cancels
+        (gathered, (1, -sympy.tanh(n)), None),
+        (gathered, (sympy.sqrt(1 + TINY), -1), None),
+        (gathered, (1, -((1 + n) ** 6) / (2 + n) ** 6), SIXTH / (n + 2) ** 6),
+        (gathered, (1, -((1 + n) ** 7) / (2 + n) ** 7), None),  # too high
         (within_range, LOG(n), None),
         (within_range, 1 / EXP(n), None),
         (within_range, (1 + EXP(n)) ** 2, None),
