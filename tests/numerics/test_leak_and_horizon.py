@@ -83,6 +83,7 @@ def test_horizons_of_halvings_are_those_of_torch_formats(long, names):
         ("Piecewise((0,n<4),(-100,n<10),(-1,n<12),(-200,True))", "fp32", False, 12),
         ("alibi", "fp16", False, 4437),
         ("-n/256", "bf16", False, 23778),
+        ("where(n%2==0,where(n<11,0,-500*n),where(n<10,-n/100,-500*n))", "fp16", False, 11),
         # a quarter of a step below the smallest normal number, to which it rounds
         ("where(n < 2, n*log(1/2^14 - 1/2^26), -oo)", "fp16", True, 2),
         ("where(n < 2, n*log(1/2^14 - 1/2^24), -oo)", "fp16", True, 1),
