@@ -136,9 +136,9 @@ def searched(
     try:
         for low, high in brackets:
             check_time()
-            if high is None and low >= COUNTED:
-                if (answer := _enclosure(s, eps)) is not None:
-                    return answer, _beyond_reason(most)
+            vast = high is None and low >= COUNTED
+            if vast and (answer := _enclosure(s, eps)) is not None:
+                return answer, _beyond_reason(most)
             if low >= COUNTED and not every_digit:
                 return _magnitude(compare, eps, low, high, guesses)
             if high is None and low.bit_length() > most:

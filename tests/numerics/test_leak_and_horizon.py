@@ -5,8 +5,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from flint import arb
 
 from farfield import design, dtype_horizon, encoding, leak
+from farfield.numerics.questions import numeric
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,17 @@ def test_the_former_name_of_the_tested_length_works_with_a_hint():
     with pytest.warns(DeprecationWarning, match="tested"):
         found = design("alibi", leak="1/1000", trained=64, evaluated=512)
     assert found == design("alibi", leak="1/1000", trained=64, tested=512)
+
+
+@pytest.mark.parametrize(
+    ("middle", "radius", "told"),
+    [(1, 2.0**-22, True), (1, 2.0**-21, False), (0, 0.9e-12, True), (0, 1.2e-12, False)],
+)
+def test_a_number_has_twenty_bits_or_an_error_below_1e_12(middle, radius, told):
+    found = numeric(arb(middle, radius), 0.0, 1.0)
+    assert ("value" in found, found.get("status") == "enclosed") == (told, not told)
+    ends = max(0, middle - radius), min(1, middle + radius)
+    assert found["enclosure"] == pytest.approx(ends, abs=1e-14)
 
 
 @pytest.mark.parametrize("f", ["-1000*n", "-10^20*log(1+n)", "-10^50*log(3+n)"])
