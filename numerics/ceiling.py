@@ -28,7 +28,7 @@ from farfield.numerics.questions import (
     unknown,
 )
 from farfield.numerics.windows.question import read_bounds
-from farfield.theory.answers.answer import Code, Label, Reason, folded
+from farfield.theory.answers.answer import Code, Reason, folded
 from farfield.theory.answers.number import integer, natural, plural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, rational
@@ -130,7 +130,8 @@ def attention_ceiling(
     bound, _ = read_bounds(logit_bound, 1)
     row = natural(length, "length")
     subject = encoding(f, **values).row(row)
-    blank = AttentionCeiling(None, bound, row, 0, subject=subject.name)
+    at = row - 1 if distance is None else natural(distance, "distance", 0)
+    blank = AttentionCeiling(None, bound, row, at, subject=subject.name)
     bias: Encoding | Expr = S.Zero
     reason = None
     if subject.bca is not None:
@@ -146,10 +147,9 @@ def attention_ceiling(
         )
     if reason is not None:
         return replace(blank, **refused(reason))
-    price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)
+    price = price_of_distance(bias, at, length=row)
     far = reach(bias, 2 * bound, length=row)
     each = zip(price.heads or (price,), far.heads or (far,), strict=True)
-    blank = replace(blank, distance=price.distance)
     heads = tuple(
         replace(blank, formula=p.formula, farthest=r.farthest, **_of_price(p, bound))
         for p, r in each
@@ -173,7 +173,7 @@ def _of_price(price: DistancePrice, bound: sympy.Rational) -> Fields:
     return {
         "value": float(share.mid()),
         "enclosure": outward(share),
-        "label": price.label or Label.CERTIFIED,
+        "label": price.label,
     }
 
 

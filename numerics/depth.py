@@ -348,7 +348,7 @@ def _residual(kernel: np.ndarray, a: float) -> np.ndarray:
 def _product(steps: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
     """The cumulative mass of steps one after the other, each this many times."""
     size = len(steps[0][0])
-    circle = 1 << (2 * size - 1).bit_length()
+    circle = 2 << (size - 1).bit_length()
     theta = -np.log(TILT) / circle
     tilt = np.exp(-theta * np.arange(size))
     spectrum = np.prod([np.fft.rfft(step * tilt, circle) ** count for step, count in steps], axis=0)
@@ -364,6 +364,8 @@ def _bracket(
         share = -root.expm1() * int(a.q) / int(a.p)
         if not share < 1:
             return Bracket(1, 1)
+        if not share > 0:
+            raise Unreachable("q is too near to 1: a step leaves out less than 2^-250")
         least, most = (to_sympy(end.fmpq()) for end in (share.lower(), share.upper()))
     heads = tuple(dict.fromkeys(biases))
     # the mean over heads falls below the share between the first and the last head's quantile
@@ -376,6 +378,5 @@ def _step_within(bias: Expr, eps: sympy.Rational) -> int:
     """The exact number of keys that hold all but eps of one step."""
     field = theoretical_receptive_field(bias, eps, exact=True)
     if not isinstance(field.answer, Exact):
-        why = field.reason or "the largest step is beyond the bounds on digits"
-        raise Unreachable(str(why))
+        raise Unreachable(str(field.reason))
     return field.answer.tokens

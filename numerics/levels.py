@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from flint import arb, fmpq
-from sympy import S
 
 from farfield.numerics.search import at_precision
 from farfield.numerics.summation.series import Series, Stretch
@@ -75,8 +74,6 @@ class SuperlevelSet:
 
     def _of_stretch(self, s: Stretch, far: bool = False) -> Iterator[range]:
         """The runs of a stretch, the farthest first with `far`."""
-        if s.bias is S.NegativeInfinity:
-            return
         end = self._end(s) if s.end is None else s.end
         height, open_ = compile_ball(s.bias), [(s.start, end)] if s.start < end else []
         while open_:

@@ -185,8 +185,8 @@ def _by_head(asked: Quantity, value: object, heads: int | None) -> list[Any] | N
         return None
     if not value or (heads is not None and len(value) not in (2, heads)):
         raise InputError(
-            f"{name} has {len(value)} targets for {heads} heads; accepted: a pair, spaced "
-            "geometrically, or one a head"
+            f"{name} has {len(value)} targets{f' for {heads} heads' if heads else ''}; accepted: a "
+            "pair, spaced geometrically, or one a head"
         )
     if heads is None or len(value) == heads:
         return list(value)

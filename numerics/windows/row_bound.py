@@ -14,7 +14,7 @@ The bounds hold for the exact sums, whatever the order in which float64 adds the
 scaled by powers of 2, which is exact, so that no product overflows. With unit roundoff `u`, a dot
 product of size d and the product of two norms are off by at most `(d + 8) u |q| |k|` each (Higham,
 Accuracy and Stability, 3.1). The log-sum-exp of m logits adds at most `(m + 1600) u`. `_margin`
-takes more than that off the gap `G - log N`. A row that this leaves open is decided in balls.
+takes three times that off the gap `G - log N`. A row that this leaves open is decided in balls.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def window_certificate(
 def _in_range(given: object, what: str) -> fmpq:
     """A positive rational number that float64 holds with room."""
     number = exact(given, what)
-    if not 0 < number <= LARGEST or number * LARGEST < 1:
+    if number > LARGEST or number * LARGEST < 1:
         raise InputError(
             f"{what} {str(given)[:40]}: accepted are positive numbers from 1e-300 to 1e300"
         )
@@ -187,7 +187,7 @@ class _HeadRows:
                 log_z = self._log_kept(q, k, at, scales)
                 reach = scales[at] * lengths[at]
                 gap = log_z - reach * farthest[dropped - 1] - np.log(dropped)
-                kept = min(self.window, rows) + min(self.sinks, rows)
+                kept = self.window + self.sinks
                 margin = _margin(size, kept, reach * largest[at]) + TINY * size * (1 + scales[at])
                 upper[at] = self._moved(gap - margin, 1 + 32 * ROUNDOFF)
                 lower[at] = self._moved(gap + margin, 1 - 32 * ROUNDOFF)
@@ -253,8 +253,8 @@ def _scaled(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _margin(size: int, kept: int, reach: np.ndarray) -> np.ndarray:
-    """More than rounding can take from the gap of rows whose logits are at most `reach`."""
-    return ROUNDOFF * ((4 * size + 64) * reach + 2 * kept + 4096)
+    """Three times what rounding can take from the gap of rows whose logits are at most `reach`."""
+    return 3 * ROUNDOFF * (2 * (size + 8) * reach + kept + 1600)
 
 
 def _array(given: object, what: str) -> np.ndarray:

@@ -264,8 +264,7 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
     field = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
     if not isinstance(field.answer, Exact):
         check_time()
-        why = field.reason or "the width is not an exact integer in reach"
-        raise Unreachable(str(why))
+        raise Unreachable(str(field.reason))
     w = max(1, field.answer.tokens)
     return least(lambda j: _within(s, j, asked), 0, guesses=(w - 1, w, w + 1), first=w)
 

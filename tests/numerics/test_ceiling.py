@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from farfield import attention_ceiling, encoding
+from farfield.numerics.summation.series import _series
 
 RNG = np.random.default_rng(4)
 
@@ -35,7 +36,9 @@ def test_heads_masks_and_other_mechanisms():
     assert attention_ceiling("window", 4, length=64, w=8).value == 0
     assert attention_ceiling("0", 4, length=1).value == 1
     for other in ("fox", "stick_breaking"):
-        assert attention_ceiling(other, 4, length=64).status == "out_of_scope"
+        found = attention_ceiling(other, 4, length=64)
+        assert (found.status, found.distance) == ("out_of_scope", 63)
+        assert attention_ceiling(other, 4, length=64, distance=9).distance == 9
     assert attention_ceiling("alibi", 4, length=64, bca=8).status == "out_of_scope"
 
 
@@ -49,3 +52,12 @@ def test_the_farthest_key_that_can_have_half(f, bound):
             assert attention_ceiling(head.formula, bound, length=512, distance=last).value >= 0.5
         assert attention_ceiling(head.formula, bound, length=512, distance=last + 1).value < 0.5
     assert found.farthest == max((h.farthest for h in found.heads), default=found.farthest)
+
+
+def test_a_ceiling_of_sums_in_floats_says_so(monkeypatch):
+    monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
+    _series.cache_clear()
+    found = attention_ceiling("-n*sin(n)^2", 4, length=5_000, distance=5)
+    weights = np.exp(encoding("-n*sin(n)^2").bias(np.arange(5_000))[0])
+    share = weights[5] / (weights[5] + np.exp(-8) * (weights.sum() - weights[5]))
+    assert found.label == "approximate" and found.value == pytest.approx(share, rel=1e-9)

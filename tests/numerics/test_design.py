@@ -1,7 +1,9 @@
 """From a goal to an encoding: both ends of every interval, by fields just inside and outside."""
 
+import itertools
 import math
 import re
+from types import SimpleNamespace
 
 import pytest
 import sympy
@@ -10,11 +12,19 @@ from sympy import Integer, Rational, S, Symbol
 import farfield
 from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine
-from farfield.numerics.design.order import rises, tail_order
+from farfield.numerics.design.order import MAX_OPERATIONS, rises, support_step, tail_order
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.solve import _by_head
-from farfield.numerics.design.targets import COUNTS, TARGETS, quantity, read_targets
+from farfield.numerics.design.targets import (
+    COUNTS,
+    TARGETS,
+    Quantity,
+    Target,
+    quantity,
+    read_targets,
+)
 from farfield.theory.algebra.exceptions import Unreachable
+from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.notation import expression_latex, expression_line
 from farfield.theory.functions.nodes import n
 
@@ -433,6 +443,20 @@ def test_the_ends_are_exact_where_they_are_known():
     assert (counted.low[0], counted.high[0], counted.closed) == (516, 517, (False, True))
 
 
+@pytest.mark.parametrize("best", ["leak", "horizon"])
+def test_the_best_value_of_a_narrow_interval_lies_in_it(best):
+    """A thousandth beside an end is beyond the other end."""
+    found = design("-a*n", trf=5000, optimise=best)
+    assert found.low[1] <= found.value <= found.high[0] and found.achieved == 5000
+
+
+def test_the_stages_of_a_design_are_told():
+    told, text = [], "-a*n" + "+0*n" * 12
+    design(text, trf=[2, 3], notice=lambda *stage: told.append(stage))
+    searches = [("searching", h, 2) for h in range(2)]
+    assert told == [(f"order of {text}"[:40], 0, 1), *searches, ("costs", 0, 1)]
+
+
 def test_an_integer_that_is_not_reached_has_neighbours():
     found = design("window", layered=202, layers=12)
     assert found.value is None and found.nearest == (201, 206) and found.reason.code == "never"
@@ -482,7 +506,15 @@ def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):
 def test_assumed_domains_are_those_of_the_design():
     found = design("a*n", trf=512, assumptions={"a": "real"})
     assert found.value == Rational(-1, 111) and found.achieved == 512
+    bounded = design("-a*log(1+n)", trf=64, assumptions={"a": "(0, 2]"})
+    assert bounded.condition == "a <= 2 and 1 < a"
+    undecided = design("-(2^a+a)*log(1+n)", trf=">=64")
+    assert "the series converges is not decided" in str(undecided.reason)
     assert str(found.encoding.biases[0]) == "-n/111" and found.call == 'encoding(["-n/111"])'
+    square = read_family("-sqrt(a^2)*n", assumptions={"a": "real"})
+    assert square.at(Integer(-2)) == -2 * n
+    negative = read_family("rope_surrogate").call([Integer(-1)])
+    assert negative == 'encoding("rope_surrogate", a="-1")'
     inside = design("alibi", trf=512, assumptions={"m": "(0, 1]"})
     assert inside.call == 'encoding("alibi", m="1/111")'
 
@@ -532,6 +564,10 @@ ORDERS = [  # a bias in a, the order of its tails, the ends of a
     ("-n+a*sin(n)", None, "0", "oo"),
     ("-a*floor(n/8)", -1, "0", "oo"),
     ("-a*n-sqrt(a)*log(1+n)", -1, "0", "oo"),
+    ("a*(n-1)**2+a**2*(n-1)**4", None, "0", "oo"),  # they move inwards at 0, then outwards
+    ("Piecewise((-a*n,n<20),(-oo,True))", -1, "0", "oo"),
+    ("Piecewise((-a*n,n<20),(-2*a*n,True))", None, "0", "oo"),
+    ("Piecewise((-a*n,n<20+a),(-oo,True))", None, "0", "oo"),
 ]
 
 
@@ -585,6 +621,21 @@ def test_a_proved_order_of_tails_is_that_of_the_ratios_of_their_terms(text, orde
         ("n**2-9*n", None),
         ("-(n+1)**Rational(1,2)", -1),
         ("log(n**2+1)", 1),
+        ("sqrt(floor(n/2)+1)", 1),
+        ("(floor(n/2)+1)**(-2)", -1),
+        ("floor(n/2)**2", 1),
+        ("(floor(n/2)-1)**2", None),
+        ("Abs(floor(n/2)-1)", None),
+        ("log(floor(n/3)+1)", 1),
+        ("atan(floor(n/2))", 1),
+        ("exp(-floor(n/2))", -1),
+        ("cos(floor(n/2))", None),
+        ("floor(n/2)**n", None),
+        ("-3*floor(n/2)", -1),
+        ("floor(n/2)*floor(n/3)", None),
+        ("floor(n/2)+n", 1),
+        ("Max(floor(n/2),3-n)", None),
+        ("2*n**3-9*n**2+12*n", None),
     ],
 )
 def test_a_function_of_distances_rises_or_falls_as_it_is_proved(text, way):
@@ -594,17 +645,49 @@ def test_a_function_of_distances_rises_or_falls_as_it_is_proved(text, way):
     assert way is None or (all(way * step >= 0 for step in steps) and any(steps) is (way != 0))
 
 
+def test_a_direction_is_sought_of_at_most_so_many_operations():
+    f = n**2 - n / 2 + sympy.Add(*(sympy.sqrt(sympy.prime(k)) for k in range(1, 40)))
+    assert f.count_ops() == MAX_OPERATIONS and [rises(f), rises(f + 1)] == [1, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("Piecewise((-n,n<=a),(-oo,True))", "floor"),
+        ("Piecewise((-n,a>=n),(-oo,True))", "floor"),
+        ("Piecewise((-n,n<a),(-oo,True))", "ceiling"),
+        ("Piecewise((-n,a>n),(-oo,True))", "ceiling"),
+        ("Piecewise((-n,n>a),(-oo,True))", None),
+        ("Piecewise((-n,n<=a+1),(-oo,True))", None),
+        ("Piecewise((-n,n<=2*a),(-oo,True))", None),
+        ("Piecewise((-n,n+1<=a),(-oo,True))", None),
+        ("Piecewise((-n,Eq(n,a)),(-oo,True))", None),
+        ("Piecewise((-n,(n<=a)&(n<9)),(-oo,True))", None),
+        ("Piecewise((-n,n<=a),(-2*n,True))", None),
+        ("Piecewise((-a*n,n<=a),(-oo,True))", None),
+        ("Piecewise((-n,n<=a),(-2*n,n<9),(-oo,True))", None),
+        ("-a*n", None),
+    ],
+)
+def test_a_support_moves_in_steps_where_it_ends_at_the_parameter_itself(text, step):
+    assert support_step(sympy.sympify(text, {"n": n, "a": a}), a) == step
+
+
 # -- rationals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("low", "high"), [("3/10", "2/5"), ("1/7", "1/6"), ("-5/3", "-3/2")])
-def test_the_simplest_rational_has_the_least_denominator(low, high):
-    low, high = Rational(low), Rational(high)
-    found = simplest(low, high)
-    assert low < found < high
-    for q in range(1, int(found.q)):
-        assert not low < Rational(math.floor(low * q) + 1, q) < high
-    assert simplest(low, low) is None and simplest(low, low, True, True) == low
+ENDS = [S(x) for x in ("-oo", -2, "-2/3", "-1/2", 0, "1/3", "1/2", 1, "5/3", "oo")]
+
+
+@pytest.mark.parametrize("closed", [*itertools.product((False, True), repeat=2)])
+def test_the_simplest_rational_has_the_least_denominator_then_the_least_size(closed):
+    """Of all in the interval, tried in that order."""
+    tried = [Rational(p, q) for q in range(1, 8) for x in range(3 * q + 1) for p in (x, -x)]
+    for low, high in itertools.product(ENDS, repeat=2):
+        if all(end.is_finite or not held for end, held in zip((low, high), closed, strict=True)):
+            above = [x for x in tried if low < x or (low == x and closed[0])]
+            inside = (x for x in above if x < high or (x == high and closed[1]))
+            assert simplest(low, high, *closed) == next(inside, None), (low, high)
 
 
 # -- targets --------------------------------------------------------------------------------------
@@ -654,6 +737,110 @@ def test_a_pair_is_spaced_geometrically_and_its_ends_are_exact(name, ends, heads
     assert [*map(Rational, written)] == [*map(Rational, spaced)]
 
 
+TARGETS_MADE = [("trf", 3, sign) for sign in ("<", "<=", "=", ">=", ">")] + [
+    ("leak", "1/2", sign) for sign in ("<", "<=", ">=", ">")
+]
+
+
+@pytest.mark.parametrize(("name", "limit", "relation"), TARGETS_MADE)
+def test_a_target_is_met_where_its_bounds_are_as_they_are_wanted(name, limit, relation):
+    """Of counts and shares, below, at and above the limit."""
+    target = Target(quantity(name, {}), relation, Rational(limit))
+    bounds = [*target.bounds()]
+    for sign, step in (("<", -1), ("=", 0), (">", 1)):
+        value = target.limit + step
+        held = ((value < b.limit if b.strict else value <= b.limit) == b.wanted for b in bounds)
+        assert all(held) is (sign in relation)
+    assert {str(b) for b in bounds} == {str(target)}
+    assert name == "leak" or {b.relation for b in bounds} <= {"<=", ">"}
+
+
+def answered(low, high, label=Label.CERTIFIED, **fields):
+    """A quantity whose answer has these bounds, whatever is asked."""
+    ends = None if low is None else (low, high)
+    given = {"status": Status.EXACT, "reason": None, "label": label, "span": lambda: ends}
+    answer = SimpleNamespace(**given | fields)
+    return Quantity("share", lambda bias: answer, {}, lambda options: "share")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("ends", [(1, 1), (1, 2), (2, 2), (1, 3), (2, 3), (3, 3)])
+def test_an_answer_is_within_a_limit_where_all_its_bounds_hold_are(ends, strict):
+    """The limit is 2."""
+    held = {x < 2 or (x == 2 and not strict) for x in (ends[0], sum(ends) / 2, ends[1])}
+    if len(held) == 1:
+        assert answered(*ends).within(n, Integer(2), strict) is held.pop()
+    else:
+        with pytest.raises(Unreachable, match="the share is 2 as far as known"):
+            answered(*ends).within(n, Integer(2), strict)
+
+
+def test_an_answer_without_bounds_is_unknown_with_its_reason():
+    assert answered(1, 3, enclosure=(1, 1)).within(n, Integer(2))
+    late, unsure = Reason(Code.BUDGET, "no time"), Reason(Code.UNDECIDED, "nobody knows")
+    for asked, why in (
+        (answered(None, None), "the share is not known there"),
+        (answered(None, None, reason=unsure), "nobody knows"),
+        (answered(1, 1, Label.APPROXIMATE), "the share is not known there"),
+        (answered(1, 3, reason=unsure), "nobody knows"),
+        (answered(1, 1, reason=late), "no time"),
+        (answered(1, 1, status=Status.UNKNOWN), "None"),
+    ):
+        with pytest.raises(Unreachable, match=why):
+            asked.within(n, Integer(2))
+
+
+RECORDS = {  # what it is asked with; its words, the header of its column
+    "trf": ({"eps": "1/10", "length": 64}, "TRF(10 %) in a row of 64 keys", None),
+    "leak": (
+        {"trained": 16, "tested": 64},
+        "leak beyond 16 tokens in a row of 64 keys",
+        "leak(16, 64)",
+    ),
+    "window": (
+        {"error": "1/8", "row": 64},
+        "certified window for an error of 1/8 in a row of 64 keys",
+        "window(1/8)",
+    ),
+    "layered": (
+        {"layers": 2, "length": 64},
+        "receptive field of 2 layers in a row of 64 keys",
+        "layered(2)",
+    ),
+    "reach": ({"advantage": 7, "length": 64}, "reach of 7 nats in a row of 64 keys", "reach(7)"),
+    "horizon": ({"dtype": "fp16"}, "horizon in fp16", "horizon(fp16)"),
+    "resolution": ({"length": 64}, "attention resolution in a row of 64 keys", None),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_quantity_is_what_its_record_says(name):
+    given, said, header = RECORDS[name]
+    asked = quantity(name, given)
+    whole = quantity(name, {k: given[k] for k in given if k not in (asked.keys, "trained")})
+    light, heavy = (asked.number(-n / k) for k in (8, 16))
+    assert (asked.words(), asked.header()) == (said, header or said)
+    assert (asked.integer, asked.grows > 0) == (isinstance(light, int), heavy > light)
+    assert asked.approximate is (asked.answer(-n).label is Label.APPROXIMATE)
+    sizes = (None, None, False, False) if name == "horizon" else (64, None, False, True)
+    assert (asked.size, whole.size, asked.whole, whole.whole) == sizes
+    wave = -n + sympy.sin(n)
+    row = sympy.Piecewise((wave, n < 64), (S.NegativeInfinity, True))
+    assert asked.row(wave) == (wave if name == "horizon" else row)
+    assert (asked.row(-n), whole.row(wave)) == (-n, wave)
+
+
+def test_a_share_that_is_met_exactly_is_within_a_bound_that_holds_it():
+    leak, bias = quantity("leak", {"trained": 4}), sympy.Piecewise((0, n < 8), (-S.Infinity, True))
+    assert leak.within(bias, S.Half) and not leak.within(bias, S.Half, strict=True)
+
+
+def test_a_resolution_is_ordered_where_every_weight_lies_on_one_fall():
+    asked = quantity("resolution", {})
+    for bias, ordered in ((-a * sympy.log(1 + n), True), (a / (n - S.Half), False)):
+        assert asked.ordered(asked, bias, a) is ordered
+
+
 # -- several targets, several heads, several families ---------------------------------------------
 
 
@@ -670,6 +857,9 @@ def test_heads_are_spaced_geometrically():
     assert found.costs[0].keys() == {"leak(2048)", "horizon(bf16)", "window(1/100)"}
     listed = design("-a*log(1+n)", trf=[16, 64, 100])
     assert listed.achieved == (16, 64, 100) and listed.encoding.num_heads == 3
+    assert found.targets == ("TRF(1 %) = 16 to 8192",)
+    (one,) = design("-a*log(1+n)", trf=[16]).heads
+    assert one.achieved == 16 and one.value == listed.values[0]
 
 
 def test_a_design_is_a_plan_that_trains(tmp_path):
@@ -731,6 +921,9 @@ BAD = [
         r"no m of alibi meets both leak .* needs m >= 1.07934, and TRF.* needs m <= 0.00450163",
     ),
     (("-a*n",), {"trf": (4, 8), "heads": 1025}, "from 1 to 1024"),
+    (("-a*n",), {"trf": []}, "trf has 0 targets; accepted"),
+    (("-a*n",), {"trf": (4, "1e400"), "heads": 3}, "trf '1e400' is out of range"),
+    (("-n-a",), {"trf": ">=64, <=3"}, r"TRF\(1 %\) >= 64 is met by no a"),  # it is 5
     (("-a*n",), {"trf": [4, 8, 9], "leak": ["1/8", "1/9"]}, r"for \[2, 3\] heads"),
     (("-a*n",), {"leak": ("-1", "1/2"), "heads": 3}, "leak from -1 to 1/2: accepted are positive"),
     (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
@@ -756,6 +949,12 @@ def test_a_coordinate_keeps_the_order_and_stays_inside(ends):
     line = ParameterLine(read_family("-a*n"), sympy.Interval.open(*map(sympy.sympify, ends)))
     found = [line.at(u) for u in range(int(line.reach[0]), int(line.reach[1]) + 1, 8)]
     assert ends[0] < found[0] and found[-1] < ends[1] and found == sorted(set(found))
+
+
+def test_an_irrational_end_has_a_rational_just_inside():
+    line = ParameterLine(read_family("-a*n"), sympy.Interval.open(sympy.sqrt(2), sympy.pi))
+    low, high = line.ends
+    assert 0 < low - sympy.sqrt(2) < S(10) ** -39 > sympy.pi - high > 0
 
 
 # -- at random ------------------------------------------------------------------------------------

@@ -168,3 +168,8 @@ def test_rows_of_a_billion_keys():
     assert reach("-log(1+n)", 7, length=10**9).tokens == int((1 + mpmath.exp(7)) / harmonic)
     smooth = price_of_distance("-log(log(n+3))", 10**6, length=10**9)
     assert smooth.label == "certified" and smooth.enclosure[1] - smooth.enclosure[0] < 1e-13
+
+
+def test_an_answer_lists_64_runs():
+    found = reach("where(n%2==0,0,-oo)", 7, length=200)
+    assert found.tokens == 100 and found.intervals == tuple((k, k) for k in range(0, 128, 2))

@@ -16,6 +16,7 @@ from farfield import (
     layered_receptive_field,
     window_error,
 )
+from farfield.numerics.search import Bracket
 from farfield.numerics.summation.series import series
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
@@ -70,6 +71,31 @@ def test_a_comparison_without_a_limit_names_its_blocks_where_there_are_several()
         assert " ".join(str(found).split()).endswith(where)
     ranked = compare_tails("-n", "-n-sin(n)", "-2*n").reason
     assert (ranked.code, str(ranked)) == ("no_limit", "two of them could not be compared")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "limit"),
+    [  # of equal sums, whose limits are equal too
+        ("-n", "where(n<2,n-1,-n)", 0),
+        (
+            "where(n%2==0,-n,-2*(n-1))",
+            "where(n%2==0,-n,-3*(n-1)+log((1-exp(-6))/(1-exp(-4))))",
+            None,
+        ),
+    ],
+)
+def test_tails_that_agree_to_all_digits_are_not_told_apart(a, b, limit):
+    found = compare_tails(a, b)
+    assert (found.status, found.label, found.lighter) == ("unknown", None, None)
+    assert found.limit == limit and "to all digits tried" in str(found.reason)
+
+
+def test_each_different_head_is_compared_under_its_name():
+    alike = compare_tails("[-n; -n]", "-n/2")
+    assert alike.names == (encoding("[-n; -n]").name, "-n/2")
+    three = encoding("[-n; -n; -n/2]")
+    names = [f"{three.name}, head 1", f"{three.name}, head 3", "-n/4"]
+    assert [row[0] for row in compare_tails(three, "-n/4").rows] == names
 
 
 def test_a_series_that_diverges_is_the_heavier_whatever_the_number_of_formulas():
@@ -157,6 +183,19 @@ def test_a_row_beyond_the_grid_is_bracketed():
     whole = layered_receptive_field("-log(1+n)", 12, length=10**6).tokens
     found = layered_receptive_field("-log(1+n)", 12, length=5 * 10**6)
     assert found.tokens is None and whole <= found.bracket.low <= found.bracket.high == 5 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("f", "nines", "why"),
+    [
+        ("-1.05*log(1+n)", 70, "the answer has more than 3400 bits"),
+        ("-n", 100, "q is too near to 1: a step leaves out less than 2^-250"),
+    ],
+)
+def test_layers_whose_largest_step_is_not_reached_have_a_lower_bound(f, nines, why):
+    found = layered_receptive_field(f, 3, q="0." + "9" * nines)
+    assert found.bracket == Bracket(1, None) and found.status == "enclosed"
+    assert str(found.reason) == why
 
 
 def test_a_bracket_of_hundreds_of_digits_is_rounded_outward():

@@ -14,7 +14,7 @@ import itertools
 import math
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -24,13 +24,15 @@ from flint import arb, fmpq
 from sympy import Basic, Expr, S
 from sympy.core.relational import Relational
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.logarithms import LogSum, within_range
+from farfield.theory.evaluation.logarithms import STEEP, LogSum, within_range
 from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.evaluation.residues import quotient
 from farfield.theory.functions.balls import NoValue, Undefined, precision, to_arb
-from farfield.theory.functions.elementary import expm1
+from farfield.theory.functions.elementary import expm1, log1p
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import LOOK, Arithmetic, Function, Operation, Program
 from farfield.theory.relations import SIX
@@ -44,6 +46,7 @@ KNOWN = 2.0**-10  # of a value, or of its distance from a jump: what its rows di
 AGREED = 2.0**-38  # of an entry, relative above 1: what its rows differ by at most
 INTEGERS = 2.0**53  # those below it are floats
 MOST_TERMS = 10_000
+LONG = 60  # operations of a sum that is not multiplied out
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes
 TWO_PI = 8 * np.arctan(np.longdouble(1))
 _DRAW = np.random.default_rng(0)
@@ -395,12 +398,12 @@ class Floats(Arrays):
 
     def by_balls(self, e: Expr, distances: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
-        also below 1. It is nan where there is none, or none that 20,480 bits tell. A proof that an
-        argument is at a jump costs more than all these bits, so that it comes last."""
+        also below 1. It is nan where there is none, or none that 20,480 bits tell. Another form
+        of the formula is asked before long balls. A proof that an argument is at a jump costs more
+        than all these bits, so that it comes last."""
         narrow = arb(2) ** (-1080 if relative else -60)
         values, left = np.full(distances.shape, np.nan), list(range(distances.size))
-        plain, proving = PLAIN.compiled(e), self.balls.compiled(e)
-        for function, bits in (*((plain, 80 << k) for k in (0, 2, 4, 6, 8)), (proving, 80 << 6)):
+        for function, bits in self._attempts(e):
             open_ = []
             for start in range(0, len(left), LOOK):
                 with precision(bits):  # looks at the clock
@@ -417,26 +420,88 @@ class Floats(Arrays):
                         else:
                             open_.append(k)
             left = open_
-        if left and (form := _from_limits(e)) != e:
-            values[left] = self.by_balls(form, distances[left], relative=relative)
+            if not left:
+                break
         return values
 
+    def _attempts(self, e: Expr) -> Iterator[tuple[Callable[..., Any], int]]:
+        """Programs of the formula and of its other form, each with its bits, the cheapest first."""
+        yield from ((PLAIN.compiled(e), 80 << k) for k in (0, 2, 4))
+        try:
+            form = _from_limits(e)
+        except NoValue:
+            form = e
+        if form != e:
+            yield from ((PLAIN.compiled(form), 80 << k) for k in (0, 2, 4))
+        for x in dict.fromkeys((e, form)):
+            yield from ((PLAIN.compiled(x), 80 << k) for k in (6, 8))
+            yield self.balls.compiled(x), 80 << 6
 
-def _from_limits(e: Expr) -> Expr:
-    """The same by what its functions lack of 1, and hyperbolic sines by exponentials: no ball tells
-    `1 - tanh(n)` from 0 far out, and every ball tells `2/(1 + exp(2*n))`."""
-    for node, form in _FORMS.items():
-        e = e.replace(node, form)
-    return e
+
+def _from_limits(e: Basic) -> Basic:
+    """The same by what its functions lack of 1, hyperbolic sines by exponentials, and functions
+    near an end of their domain by the distance from it: no ball tells `1 - tanh(n)` from 0 far out,
+    and every ball tells `2/(1 + exp(2*n))`.
+
+    Raises:
+        NoValue: a part is no real number, which a whole may be again.
+    """
+    parts = tuple(map(_from_limits, e.args))
+    form = _FORMS[e.func](*parts) if e.func in _FORMS else e if parts == e.args else e.func(*parts)
+    if form.has(sympy.I, sympy.zoo, sympy.nan):
+        raise NoValue("no real number")
+    return form
 
 
-_FORMS: dict[Any, Callable[[Expr], Expr]] = {
+def _gathered(*terms: Expr) -> Expr:
+    """A sum as one quotient, whose numerator is multiplied out, where then nothing cancels."""
+    total = sympy.Add(*terms)
+    powers = total.atoms(sympy.Pow)
+    if not _cancels(total) or total.count_ops() > LONG or any(_is_high(p.exp) for p in powers):
+        return total
+    try:
+        above, below = door.fraction(door.together(total))
+        above = door.factor_terms(door.expand_mul(door.expand_multinomial(above)))
+    except Undecided:
+        return total
+    return total if _cancels(above) else above / below
+
+
+def _cancels(total: Expr) -> bool:
+    """Whether terms of both signs are added."""
+    return len({term.could_extract_minus_sign() for term in sympy.Add.make_args(total)}) > 1
+
+
+def _is_high(exponent: Expr) -> bool:
+    return bool(exponent.is_Integer and exponent > STEEP)
+
+
+def _logarithm(x: Expr) -> Expr:
+    """log(x), of 1 + exp(z) as it is near z or near 0."""
+    if not isinstance(x - 1, sympy.exp):
+        return sympy.log(x)
+    (z,) = (x - 1).args
+    return sympy.Max(z, 0) + log1p(sympy.exp(-sympy.Abs(z)))
+
+
+def _half_angle(x: Expr) -> Expr:
+    """The tangent of half the angle whose cosine is x."""
+    return sympy.sqrt(_gathered(S.One, -x) / _gathered(S.One, x))
+
+
+_FORMS: dict[Any, Callable[..., Expr]] = {
     sympy.frac: lambda x: x - sympy.floor(x),
     sympy.tanh: lambda x: 1 - 2 / (sympy.exp(2 * x) + 1),
     sympy.coth: lambda x: 1 + 2 / (sympy.exp(2 * x) - 1),
     sympy.erf: lambda x: 1 - sympy.erfc(x),
     sympy.sinh: lambda x: (sympy.exp(x) - sympy.exp(-x)) / 2,
     sympy.cosh: lambda x: (sympy.exp(x) + sympy.exp(-x)) / 2,
+    sympy.asin: lambda x: sympy.pi / 2 - 2 * sympy.atan(_half_angle(x)),
+    sympy.acos: lambda x: 2 * sympy.atan(_half_angle(x)),
+    sympy.acosh: lambda x: 2 * sympy.asinh(sympy.sqrt(_gathered(x, S.NegativeOne) / 2)),
+    sympy.atanh: lambda x: -sympy.log(_half_angle(x)),
+    sympy.log: _logarithm,
+    sympy.Add: _gathered,
 }
 
 

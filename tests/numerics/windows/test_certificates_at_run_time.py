@@ -8,6 +8,8 @@ import torch
 from flint import arb
 
 from farfield import window_certificate
+from farfield.numerics.arrays import floats
+from farfield.numerics.windows import row_bound
 from farfield.theory.functions.balls import precision
 
 ROWS, SIZE = 8, 3
@@ -97,17 +99,57 @@ def test_no_bound_is_below_the_truth(rows, seed):
     assert not wrong and certified > 0.1
 
 
-def test_the_bound_is_that_of_the_longest_key_that_is_dropped():
+@pytest.mark.parametrize("slack", [0, 1e-3])
+def test_the_bound_is_that_of_the_longest_key_that_is_dropped(monkeypatch, slack):
+    """Also where the margin of the gap is no longer small."""
     q, k = np.random.default_rng(3).normal(size=(2, 300, 4))
+    if slack:
+        monkeypatch.setattr(row_bound, "TINY", slack)
+        monkeypatch.setattr(row_bound, "_margin", lambda size, m, reach: (size + m + reach) * slack)
     row, key = np.ogrid[:300, :300]
     kept = (key <= row) & ((key > row - 7) | (key < 2))
     dropped = (key <= row) & ~kept
+    norms = np.linalg.norm(k, axis=1)
     weight = np.where(kept, np.exp(q @ k.T / 2), 0).sum(axis=1)
-    longest = np.where(dropped, np.linalg.norm(k, axis=1), 0).max(axis=1)
-    weight /= np.exp(np.linalg.norm(q, axis=1) * longest / 2)  # e^G
+    longest = np.where(dropped, norms, 0).max(axis=1)
+    reach = np.linalg.norm(q, axis=1) * np.maximum.accumulate(norms) / 2
+    scales = 2.0 ** (np.frexp(np.abs(q).max(axis=1))[1] + np.frexp(np.abs(k).max())[1] - 1)
+    margin = slack * (4 + 9 + reach + 4 * (1 + scales))
+    weight /= np.exp(np.linalg.norm(q, axis=1) * longest / 2 + margin)  # e^G
     right = 6 * dropped.sum(axis=1) / (dropped.sum(axis=1) + weight)
     found = window_certificate(q, k, window=7, sinks=2, error=1, value_bound=3)
     assert found.bound == pytest.approx(right, rel=1e-9)
+
+
+def test_the_margin_is_three_times_what_rounding_takes():
+    """Higham 3.1 for a product of vectors and one of norms, and the log-sum-exp of the keys."""
+    for size, kept, reach in ((1, 1, 0.0), (4, 900, 3.5), (128, 7, 1e3)):
+        roundings = (size + 8) * reach + (size + 8) * reach + (kept + 1600)
+        assert row_bound._margin(size, kept, reach) == pytest.approx(3 * 2.0**-53 * roundings)
+
+
+@pytest.mark.parametrize(("products", "share"), [(13 * 4, 1), (13 * 4 - 1, 10 / 11)])
+def test_open_rows_are_decided_while_their_products_last(monkeypatch, products, share):
+    """Of equal keys 11 are kept and 11 dropped in row 21: its bound is the budget."""
+    same = np.repeat([[1.0, 3.0, -2.0, 7.0]], 22, 0)
+    monkeypatch.setattr(row_bound, "MAX_PRODUCTS", products)  # 8 + 3 kept, the longest, 21 // 16
+    found = window_certificate(same, same, window=8, sinks=3, error=1, scale=1)
+    assert found.share == pytest.approx(share) and (found.bound[21] == 1) == (share == 1)
+
+
+@pytest.mark.parametrize("power", [10**300, Fraction(1, 10**300)])
+def test_numbers_at_the_ends_of_the_range_are_read(refusal, power):
+    ask = {"query": [[1.0]], "keys": [[1.0]], "window": 1}
+    found = window_certificate(**ask, error=power, value_bound=power, scale=power)
+    assert found.error == float(power) and found.share == 1
+    beyond = power * (10 if power > 1 else Fraction(1, 10))
+    refusal("from 1e-300 to 1e300", window_certificate, **ask, error=beyond)
+
+
+def test_every_row_keeps_a_budget_of_twice_the_values():
+    vast = np.full((5, 2), 1e200)
+    found = window_certificate(vast, -vast, window=2, error="2/3", value_bound="1/3", scale=1)
+    assert found.bound[2:] == pytest.approx(2 / 3) and found.certified.all()
 
 
 def test_huge_equal_keys_are_not_certified_and_ties_are():
@@ -138,6 +180,10 @@ def test_rows_that_floats_leave_open_are_decided_within_bounded_work():
         (torch.ones(3, 2) * 1j, "complex64"),
         (np.ma.masked_array(np.ones((3, 2)), mask=np.eye(3, 2)), "masked"),
         ([["1", "2"]], "text"),
+        ([[b"1", b"2"]], "text"),
+        ([[2**53 + 1]], "2\\^53"),
+        ([[-(2**53) - 1]], "2\\^53"),
+        (np.array([[2**53 + 1]], np.uint64), "2\\^53"),
         (np.array([["2020-01-01"]], dtype="datetime64"), "datetime64"),
         ([[10**400, 1]], "no numbers of a float64"),
         ([[2**60 + 1, 1]], "2\\^53"),
@@ -150,3 +196,10 @@ def test_rows_that_floats_leave_open_are_decided_within_bounded_work():
 )
 def test_arrays_that_are_no_float64_are_refused(refusal, bad, message):
     refusal(message, window_certificate, bad, bad, window=1, error=1)
+
+
+def test_every_integer_up_to_the_border_is_read():
+    whole = floats([2**53, -(2**53)], "keys", "an array")
+    assert whole.dtype == np.float64 and whole.tolist() == [2**53, -(2**53)]
+    assert floats([], "keys", "an array").shape == (0,)
+    assert floats(torch.tensor([3]), "keys", "an array").tolist() == [3]

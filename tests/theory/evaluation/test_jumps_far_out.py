@@ -132,6 +132,17 @@ def test_sums_of_few_terms_are_exact(formula, right):
         ("log(coth(n)-1)", lambda n: mpmath.log(2) - 2 * n),
         ("cos(2*pi*(2^n)/7)", lambda n: mpmath.cos(2 * mpmath.pi * pow(2, n, 7) / 7)),
         ("exp(n)*(n+1)^(-3)", lambda n: mpmath.exp(n) / (n + 1) ** 3 if n < 711 else mpmath.inf),
+        ("log(acos(tanh(n)))", lambda n: mpmath.log(2) - n),
+        ("log(acosh(1+exp(-n)))", lambda n: mpmath.log(2) / 2 - mpmath.mpf(n) / 2),
+        ("log(acos(1-exp(-n)))", lambda n: mpmath.log(2) / 2 - mpmath.mpf(n) / 2),
+        ("log(1-n/(n+exp(-n)))", lambda n: -n - mpmath.log(n)),
+        ("log(1-tanh(n)^2)", lambda n: mpmath.log(4) - 2 * n),
+        ("-atanh(tanh(n))", lambda n: -n),
+        ("asin(-tanh(n))", lambda n: -mpmath.pi / 2),
+        ("acos(-erf(n))", lambda n: mpmath.pi),
+        ("1/sqrt(cosh(n)^2-sinh(n)^2)", lambda n: 1),
+        ("ceil(softplus(n))", lambda n: n + 1),
+        ("ceil(softplus(3*n-5))", lambda n: 3 * n - 4),
     ],
 )
 def test_no_precision_is_enough_but_another_form_is(formula, right):
@@ -205,3 +216,12 @@ def test_a_value_lies_within_the_bounds_beside_it(seed):
     resolution = attention_resolution(f"{bias}-n/{draw.randint(9, 999)}", draw.randint(50, 300))
     low, high = resolution.bounds
     assert (low or 0) <= resolution.value <= high
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["acos(1+exp(-n))^2", "acosh(1-exp(-n))^2", "atanh(coth(n+1))", "-abs(asin(-coth(n+1)))"],
+)
+def test_no_form_has_a_value_where_the_formula_has_none(formula):
+    """Just outside a domain; the square of what is no real number is one."""
+    assert np.isnan(tabulate(read(formula), [10, 20_000, 10**9])).all()
