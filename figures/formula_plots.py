@@ -149,7 +149,7 @@ def _by_share(ask: Callable[[Expr, Fraction], float | None]) -> Draw:
 
 
 def _leaks(p: Expr, length: int, eps: Fraction) -> Points:
-    for trained in np.unique(np.geomspace(1, length, 40).astype(int)):
+    for trained in np.unique(np.geomspace(1, length, 40).round().astype(int)):
         value = leak(p, int(trained)).value
         if value is not None:
             yield float(trained), value

@@ -427,8 +427,7 @@ def _over_one(places: Sequence[MapPoint], curves: Sequence[Curve], field: str) -
         for p in places
         if math.isnan(p.level) and p.high and p.high < 1e300
     ]
-    known_at = {p.x for p in places if p.verdict == "converges" and p.level < 300}
-    points = [(p.x, 10**p.level if p.x in known_at else math.nan) for p in places]
+    points = [(p.x, 10**p.level if p.level < 300 else math.nan) for p in places]
     known = [y for _, y in points if y <= 10**HIGHEST] or [1, 10**HIGHEST]
     limits = max(0.7, min(known) / 2), min(10**HIGHEST, 2 * max(known))
     title = "green: converges, orange: diverges"

@@ -276,7 +276,7 @@ def figures(
         where = ["written: " + ", ".join(gallery.files)] * bool(count)
     else:
         where = [f"{count} files in {out}"]
-    index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
+    index = [f"index: {path}" for path in gallery.files if path.endswith("index.html")]
     return write_answers(gallery, output, *alone, *where, *index)
 
 

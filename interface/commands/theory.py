@@ -54,7 +54,8 @@ def check(
         trained: tokens of a training row: how far the bias sees beside it, what the nearest trained
             models lost at 16 times that, and which size would fit.
     """
-    one_of(expect or VERDICTS[0], "--expect", VERDICTS)
+    if expect is not None:
+        one_of(expect, "--expect", VERDICTS)
     if verify and certificate is not None and not formulas and file is None:
         refuse(
             subject != Subject(budget=subject.budget),
@@ -404,16 +405,15 @@ def lint(
         heads: heads to ask for, where the object does not say.
         out: a picture of the bias, .svg, .png or .pdf, with its data as CSV beside it.
     """
-    from farfield.theory.encodings.python_files import handed, held, load
+    from farfield.theory.encodings.python_files import held, load
 
     named = isinstance(target, str)  # in Python it may be the object itself
     refuse(named and ".py" not in target, f"lint {target!r}: accepted is FILE.py:NAME")
     if named and target.endswith(".py") and len(names := held(load(target))) > 1:
         rows = [(f"farfield lint {target}:{name}",) for name in names]
         return write_rows(("command",), rows, output)
-    f = handed(target, heads) if named else target
     with progress("lint"):
-        found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
+        found: list[Any] = [farfield.inspect_bias(target, heads=heads)]
         said = (
             found[0].origin == "tabulated" and not output.json
         )  # by the first, how far it is known

@@ -49,7 +49,8 @@ def test_weights_against_the_critical_one_are_those_of_the_formula():
     assert {*others} == known and all(x.told for x in others.values())
     assert others["NoPE"].y == (1,) * len(others["NoPE"].x)
     edge = curve.lines[-1]
-    assert edge.name == "critical 1/n" and curve.frame == (1e-8, 2)
+    assert (edge.name, edge.colour, edge.dash) == ("critical 1/n", "ink", 1)
+    assert curve.frame == (1e-8, 2)
     assert edge.y == (1 / edge.x[0], 1 / edge.x[1]) == (1 / 2, 1 / 4097)
     asked = against_critical([("own", encoding("-log(1+n)"))])
     assert asked.lines[-1].name == "exactly critical" and (asked.log_x, asked.log_y) == (True, True)

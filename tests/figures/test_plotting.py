@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,6 +51,7 @@ def test_each_kind_draws_what_it_says():
     assert all(p.y == -(p.x - 1) / 8 for p in bias) and bias[-1].x == 64
     leaks = farfield.plot("-n/8", what="leak", length=64).data
     assert all(math.isclose(p.y, math.exp(-p.x / 8), rel_tol=1e-12) for p in leaks)
+    assert {p.x for p in leaks} == {round(64 ** (k / 39)) for k in range(40)}
     windows = farfield.plot("-n/8", what="window").data
     found = {p.x: p.y for p in windows}
     assert found[0.01] == farfield.certified_window("-n/8", "1/100", 1, 1).width
@@ -100,10 +102,13 @@ def test_a_plot_is_json_whatever_its_bias(run, tmp_path, formula, what):
     assert code == 0 and json.loads(out)["kind"] == "Plot"
 
 
-def test_what_has_nothing_to_draw_is_named():
+def test_what_has_nothing_to_draw_is_named(monkeypatch):
     drawn = farfield.plot("-n", "-log(1+n)", what="trf")
     assert dict(drawn.missing).keys() == {"-log(1+n)"} and "infinite" in str(drawn)
     assert {p.formula for p in drawn.data} == {"-n"}
+    known = "farfield.figures.formula_plots.leak"
+    monkeypatch.setattr(known, lambda p, m: SimpleNamespace(value=None if m < 5 else 0.5))
+    assert min(p.x for p in farfield.plot("-n", what="leak").data) == 5
 
 
 def test_a_table_is_drawn_beside_a_formula_as_far_as_it_is_known():
@@ -270,6 +275,9 @@ def test_what_is_known_within_wide_bounds_is_a_bar_and_what_is_not_known_is_told
     assert [*line.x] == [1, 2, 3, 4, 4] and line.y[0] == 10 and all(map(math.isnan, line.y[1:]))
     panel = _over_one(places, [((2.5, 0.0),)], "field")
     assert panel.upright == [2.5] and panel.axes["ylim"] == (5, 20)
+    vast = [NEAR._replace(tokens=10**e) for e in (299, 300)] + [WIDE._replace(high=1e300)]
+    (line,) = _over_one(vast, [], "field").lines
+    assert line.y[0] == pytest.approx(1e299) and all(map(math.isnan, line.y[1:]))
     assert _over_one((WIDE, UNKNOWN), [], "field").axes["ylim"] == (0.7, 1e18)
     found = ParameterMap("f", ("a",), "everywhere", Rational(1, 10), places, (), Figure())
     said = str(found)
@@ -298,6 +306,16 @@ def test_points_of_a_plane_that_are_not_known_are_circles():
     edged, circled = "; thick: the boundary of convergence", "; circles: not known, or within wide"
     assert said.startswith(f"field{edged}{circled} bounds")
     assert _over_two([p._replace(tokens=7) for p in grid], [], "field").axes["title"] == "field"
+
+
+def test_the_name_of_a_contour_stands_at_its_right_end():
+    for fields in np.random.default_rng(0).integers(1, 10**5, (20, 16)):
+        grid = [
+            MapPoint(Rational(k % 4), Rational(9 + k // 4), "converges", int(tokens), 1, 1)
+            for k, tokens in enumerate(fields)
+        ]
+        *contours, _ = _over_two(grid, [], "field").lines
+        assert contours and all(line.x[0] <= line.x[-1] for line in contours)
 
 
 @pytest.mark.parametrize(

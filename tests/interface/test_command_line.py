@@ -66,7 +66,10 @@ def test_a_list_in_each_form_and_what_is_no_text(run, tmp_path):
     code, out, err = run(*asked[:-2], "--csv")
     assert code == 2 and [row[:4] for row in out.splitlines()] == ["bias", "-n/8", "-(a+"]
     assert err.startswith("farfield: -log(x): ") and "no n, the distance" in err
-    found = json.loads(run(*asked[:-2], "--json")[1])
+    assert run(*asked[:-2], "--latex")[2] == err
+    told = run(*asked[:-2], "--json")[1]
+    found = json.loads(told)
+    assert told == json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     assert [row.get("given", row["formula"]) for row in found] == [*lines]
     assert [row.get("verdict") for row in found] == ["converges", None, "conditional"]
     listed.write_text("-n\n-n/2\n")

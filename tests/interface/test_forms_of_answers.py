@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 from cyclopts import Token
+from matplotlib.figure import Figure
 
+import farfield
 import farfield.progress_bar as bars
 from farfield.cli import main
 from farfield.commands.explore import require_port
@@ -23,8 +25,10 @@ from farfield.commands.pages import folder_name
 from farfield.commands.training import ModelOptions
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.gallery import Gallery, named
+from farfield.figures.index import INDEX
 from farfield.options import Count, CountFrom0, CountOrNone, Kept, Output, Subject
 from farfield.output import lay_out, reading, speaks_unicode, write_answers, write_rows
+from farfield.theory.answers.blocks import table
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness.runs import RunState
 from farfield.validation.harness.settings import settle
@@ -458,8 +462,11 @@ def steps(monkeypatch):
 
 
 def test_files_of_figures_are_named_or_counted(run, monkeypatch, steps):
+    folders = []
+
     def draw(names, folder, *, notice, **_):
-        for name in names:
+        folders.append(folder)
+        for name in names or [""]:
             notice(name)
         drawn = dict.fromkeys(("sun2023.table1", "sun2023.table2"), Drawing(Data((), ()), "it"))
         files = [f"{folder}/{name}.svg" for name in names]
@@ -473,7 +480,18 @@ def test_files_of_figures_are_named_or_counted(run, monkeypatch, steps):
         every = sum(len(named(name)) for name in names)
         assert steps[-count:] == [(name, k, every) for k, name in enumerate(names, 1)]
     run("figures", "--out", "o")
-    assert len(steps) == 5, "of all that are drawn each is told"
+    assert steps[5:] == [("", 1, len(INDEX))], "of all that are drawn each is told"
+    assert len(json.loads(run("papers", "fig6", "--out", "o", "--json")[1])["drawn"]) == 2
+    for options, folder in (({"out": "o"}, "o"), ({}, None)):
+        farfield.papers("fig6", **options)
+        assert folders[-1] == folder, "files are written where a folder is named"
+    seen = Drawing(Data((), ()), "word " * 99, Figure(), beside=table(("ours",), [("7",)]))
+    alone = Gallery({"sun2023.table1": seen}, {})
+    monkeypatch.setattr("farfield.figures.gallery.draw", lambda *_, **given: alone)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    said = run("figures", "sun2023.table1", "--out", "o")[1]
+    assert said.count("word") == 99 and "ours" in said and max(map(len, said.split("\n"))) <= 60
     missing = Gallery({}, {"chi2023.fig12": "no runs", "qin2024.fig3": "why"}, files=())
     monkeypatch.setattr("farfield.figures.gallery.draw", lambda *_, **given: missing)
     said = "farfield: chi2023.fig12: no runs; qin2024.fig3: why\n"
@@ -491,6 +509,7 @@ def test_claims_are_counted_as_they_are_decided(run, monkeypatch, steps):
     every = len(CHECKS)
     assert steps == [("", k, every, f"{c.id}: {c.verdict.words}") for k, c in enumerate(own, 1)]
     assert [one["id"] for one in found] == [c.id for c in own if c.verdict == "holds_as_printed"]
+    assert len(json.loads(run("papers", "--json")[1])) == 2
 
 
 def test_the_doctor_names_all_that_may_be_here(run, monkeypatch):

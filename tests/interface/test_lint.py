@@ -72,6 +72,8 @@ def test_a_file_with_one_bias_needs_no_name(run, tmp_path):
     (tmp_path / "one.py").write_text("def falling(n):\n    return -n / 8\n")
     for target in ("one.py", "one.py:falling"):
         assert run("lint", tmp_path / target)[1].startswith("falling: falls with distance: linear")
+    (tmp_path / "two.py").write_text("def f(n):\n    return -n\n\n\nh = [0.5, 1.0]\n")
+    assert run("lint", tmp_path / "two.py")[1].count("farfield lint ") == 2
 
 
 def test_the_report_as_json_and_the_picture(run, file, tmp_path):

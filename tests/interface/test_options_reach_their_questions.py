@@ -158,6 +158,11 @@ ASKED = {
         {"layers": ["-n", {"window": 5}, {"window": 5}], "mixing": "1/3", "q": "1/2"}
         | {"length": "4k", "budget_s": 3.0},
     ),
+    "trf --layer -n": (
+        "numerics.depth.layered_receptive_field",
+        [],
+        {"layers": ["-n"], "mixing": "2/5", "q": "99/100", "length": None, "budget_s": 60},
+    ),
     "trf -n --trained 64 --tested 128": ("numerics.leak.leak", ["-n", "64", "128"], {}),
     "trf -n --dtype fp16": ("numerics.horizon.dtype_horizon", ["-n", "fp16"], {}),
     "reach -n": ("numerics.price.reach", ["-n", "7"], {"share": "1/2", "length": None}),

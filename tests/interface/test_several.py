@@ -76,6 +76,8 @@ def test_a_file_of_numbers_is_a_table_and_a_file_as_a_formula_says_so(run, tmp_p
     assert said in " ".join(out.split()) and "expected diverges" in err and code == 1
     for name in ("column.txt", "row.txt"):
         assert run("check", "--file", name, *asked) == expected
+    exact = run("check", "[0, -1, -2]", "--tail", "cut", "--csv")
+    assert run("check", "--file", "row.txt", "--tail", "cut", "--csv") == exact
     assert "one number a line" in run("check", "--file", "both.txt")[2]
     assert "farfield check --file column.txt" in run("check", "column.txt")[2]
 

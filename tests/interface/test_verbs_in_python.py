@@ -60,6 +60,7 @@ SAID = {("window", "error"), ("window", "logit_bound"), ("window", "value_bound"
 def test_every_option_of_the_shell_is_a_keyword_with_the_same_default(verb):
     assert getattr(farfield, verb).__doc__ and verb in dir(farfield)
     keywords = inspect.signature(getattr(farfield, verb)).parameters
+    assert inspect.signature(getattr(farfield, verb)).return_annotation != "int"
     for argument in application()[verb].assemble_argument_collection():
         for name in (name[2:].replace("-", "_") for name in argument.names if name[:2] == "--"):
             if name in OF_A_WRITER or name.startswith(("no_", "empty_")):
@@ -152,6 +153,7 @@ def test_the_three_shares_of_trf_are_its_default(run):
 
 def test_a_list_is_several_formulas(refusal):
     assert farfield.compare(["-n", "-n/2"]).lighter == farfield.compare("-n", "-n/2").lighter == "a"
+    assert farfield.compare(["-n"], "-n/2", head=1).lighter == "a"
     refusal("accepted: two or more", farfield.compare, "-n")
 
 
@@ -255,6 +257,7 @@ def test_each_entry_of_bibtex_is_whole():
 @pytest.mark.parametrize("given", [None, [], b"alibi", True])
 def test_what_is_no_text_is_told_so(refusal, verb, given):
     refusal(f"^{verb} takes text", getattr(farfield, verb), given)
+    refusal("^map takes text", farfield.map, "-a*n", given)
     for named in ({"model": given}, {"model": "alibi", "bos": given}):
         refusal(f"^{[*named][-1]} takes text", farfield.measure, **named)
 
@@ -392,7 +395,9 @@ def test_a_value_without_a_place_is_refused(refusal):
     ):
         told = f"^{verb} has {len(given)} values before its options; accepted: {places}, all else"
         refusal(told, getattr(farfield, verb), *given, head=1)
-    found = farfield.check("-a*n", assumptions={"a": "real"}, head=1)
+    real = {"a": "real"}
+    refusal(r"^check: assumptions goes", farfield.check, "-a*n", assume=real, assumptions=real)
+    found = farfield.check("-a*n", assumptions=real, head=1)
     assert found.verdict.value == "conditional"
 
 

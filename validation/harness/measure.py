@@ -392,9 +392,9 @@ def gradient_field(
     model: LanguageModel,
     text: np.ndarray,
     *,
-    share: float = 0.99,
-    length: int = 1024,
-    segments: int = 32,
+    share: float,
+    length: int,
+    segments: int,
     mask: Mask = CAUSAL,
 ) -> GradientField:
     """Gradient ERF of the last prediction [C, 5.1], `s_m = ||g_m|| / sum ||g||`.

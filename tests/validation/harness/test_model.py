@@ -1,5 +1,6 @@
 """The model: each mechanism is what its formula says, and the hooks see what the layers compute."""
 
+import itertools
 import math
 
 import pytest
@@ -321,3 +322,17 @@ def test_models_of_one_seed_differ_in_their_bias_alone():
     ]
     for name, weight in every[0].named_parameters():
         assert all(torch.equal(weight, other.get_parameter(name)) for other in every[1:]), name
+
+
+@pytest.mark.parametrize(("fused", "looks", "grad"), [*itertools.product((False, True), repeat=3)])
+def test_kernels_are_for_rows_without_gradients_that_nobody_looks_into(
+    fused, looks, grad, monkeypatch
+):
+    def prepare(self, length, mask, *, flex):
+        raise KeyError(flex)
+
+    monkeypatch.setattr(Transformer, "fused", fused)
+    monkeypatch.setattr(Transformer, "prepare", prepare)
+    with torch.set_grad_enabled(grad), pytest.raises(KeyError) as asked:
+        model("nope").hidden(torch.zeros(1, 3, 32).double(), attend=abs if looks else None)
+    assert asked.value.args == (fused and not looks and not grad,)

@@ -11,6 +11,7 @@ import torch
 
 from farfield.theory.encodings.python_files import load
 from farfield.validation.harness import runs as engines
+from farfield.validation.harness.bias import own_module
 from farfield.validation.harness.own import files, keep, kept, own, spec_of, whose
 from farfield.validation.harness.settings import settle
 
@@ -164,6 +165,11 @@ def made_in_a_function():
     return Base, Own, Unseen, Both
 
 
+class Base:
+    def value(self, x):
+        return x
+
+
 def test_what_a_function_holds_goes_with_the_class_that_it_makes(refusal, tmp_path):
     """Its variables, not the globals of their names; its functions and base classes too."""
     base, derived, unseen, both = made_in_a_function()
@@ -172,11 +178,12 @@ def test_what_a_function_holds_goes_with_the_class_that_it_makes(refusal, tmp_pa
         path, name = spec_of(made, tmp_path).rsplit(":", 1)
         written = getattr(load(path), name)()
         assert torch.equal(written(None, None, i, i), -factor * (i[:, None] - i))
+    assert "return x" in Path(spec_of(Base, tmp_path).removesuffix(":Base")).read_text()
     refusal("Unseen uses unseen, a list", spec_of, unseen, tmp_path)
     refusal(r"thirds uses RATE, which means something else", spec_of, both, tmp_path)
 
 
-def test_an_error_is_that_of_the_code_that_raised_it(tmp_path):
+def test_an_error_is_that_of_the_code_that_raised_it(refusal, tmp_path):
     path = tmp_path / "wrong.py"
     path.write_text("def f(x):\n    x = x + 1\n    return x / 0\n")
     scope, code = {}, own(f"{path}:f")
@@ -186,6 +193,7 @@ def test_an_error_is_that_of_the_code_that_raised_it(tmp_path):
             call(1)
         told = whose(error.value, [code])
         assert told is said is None or told.startswith(said)
+    refusal(r"^wrong.py:f: TypeError: f\(\) takes 1 .*; accepted is", own_module, code, 2, 8)
 
 
 class Lost(Exception):
