@@ -93,8 +93,10 @@ def of_library(opened, rows, view=CAUSAL):
     return torch.from_numpy(token_losses(opened, rows.numpy(), view, LAST))
 
 
-def test_real_rows_are_those_of_the_library(opened, text):
+def test_real_rows_are_those_of_the_library(opened, text, monkeypatch):
     network = network_of(opened)
+    if opened.model.kind == "bloom":  # it has no hook, and would say so
+        monkeypatch.setattr(opened.network, "set_attn_implementation", pytest.fail)
     assert torch.allclose(
         losses(network, text[None], LAST), of_library(opened, text[None]), atol=1e-3
     )
