@@ -101,3 +101,18 @@ def test_a_file_is_written_in_its_place_and_what_is_no_file_takes_the_content(tm
     os.close(taken)
     os.close(given)
     assert sorted(x.name for x in tmp_path.iterdir()) == ["kept", "link", "pipe"]
+
+
+def test_what_a_killed_process_left_goes_with_the_next_file(tmp_path, monkeypatch):
+    """What is still written stays."""
+    kill = "import os; os.fsync = lambda file: os.kill(os.getpid(), 9)"
+    code = f"{kill}; from pathlib import Path; from farfield.theory.files import write"
+    line = [sys.executable, "-c", f"{code}; write(Path('a'), b'half')"]
+    assert subprocess.run(line, cwd=tmp_path).returncode == -9
+    assert [x.name[:9] for x in tmp_path.iterdir()] == [".partial-"]
+    within = iter([b"first", None])
+    monkeypatch.setattr(
+        os, "fsync", lambda file: next(within) and write(tmp_path / "b", b"in time")
+    )
+    write(tmp_path / "c", b"whole")
+    assert {x.name: x.read_bytes() for x in tmp_path.iterdir()} == {"b": b"in time", "c": b"whole"}

@@ -8,6 +8,7 @@ bytecode is written.
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import dis
 import importlib
@@ -27,6 +28,7 @@ from farfield.theory.answers.notation import listed
 from farfield.theory.encodings.head_lists import is_table
 
 _TEXT = "__loaded_text__"
+_BUILTINS = vars(builtins)
 MOST_FUNCTIONS = 128
 """Functions that are looked through for what they import when they run."""
 
@@ -58,7 +60,7 @@ def load(path: str | Path) -> ModuleType:
         if known is not None and vars(known).get(_TEXT) == (str(file), text):
             return known
         sys.modules.pop(name, None)
-        with _importable(root):
+        with _importable(root), _whole():
             module = _executed(file, name)
     except SyntaxError as error:
         at = "" if error.lineno is None else f", line {error.lineno}"
@@ -215,6 +217,21 @@ def _installed(name: str) -> bool:
     with contextlib.suppress(ImportError, ValueError, AttributeError):
         return "." not in name and importlib.util.find_spec(name) is not None
     return False
+
+
+@contextlib.contextmanager
+def _whole() -> Iterator[None]:
+    """While a file loads that may take from Python what all later work needs: the depth of calls is
+    put back, and so are functions before the file is refused."""
+    functions, depth, output = dict(_BUILTINS), sys.getrecursionlimit(), sys.stdout
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
+        lost = [k for k, f in functions.items() if callable(f) and not callable(_BUILTINS.get(k))]
+        _BUILTINS.update({name: functions[name] for name in lost})
+    if lost or getattr(output, "closed", False):
+        raise ImportError(f"it takes {lost[0] if lost else 'standard output'} from Python")
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Files of normal projects load as Python loads them, and leave nothing behind."""
 
+import io
 import sys
 
 import pytest
@@ -118,6 +119,19 @@ def test_a_file_may_have_any_name_also_that_of_a_library(tmp_path, name):
 def test_what_a_file_raises_is_one_line_with_its_line(refusal, tmp_path, text, why):
     assert why in refusal("", load, written(tmp_path, mine=text) / "mine.py")
     assert "mine" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [("import builtins; builtins.abs = None", "abs"), ("sys.stdout.close()", "standard output")],
+)
+def test_a_file_leaves_python_whole(refusal, tmp_path, monkeypatch, text, lost):
+    """A lower depth of calls is put back."""
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    depth = sys.getrecursionlimit()
+    folder = written(tmp_path, mine=f"import sys; sys.setrecursionlimit(500)\n{text}")
+    refusal(f"takes {lost} from Python", load, folder / "mine.py")
+    assert abs(-1) == 1 and sys.getrecursionlimit() == depth
 
 
 def test_what_is_no_file_is_refused(refusal, tmp_path):

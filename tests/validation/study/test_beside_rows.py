@@ -12,7 +12,6 @@ from farfield.theory.encodings import encoding
 from farfield.validation.forecast import NEAR, forecast
 from farfield.validation.study.beside_rows import BesideRows, _family, beside_rows
 from farfield.validation.study.prediction import predict
-from farfield.validation.study.study import study
 from farfield.validation.table_cells import field_text
 
 
@@ -102,17 +101,6 @@ def test_neighbours_are_a_forecast_and_say_whether_they_are_near():
         assert [row[-1] for row in rows] == [Label.FORECAST] and rows[0][3].endswith(
             "cases, near" if near else "cases, not near"
         )
-
-
-def test_a_model_that_was_trained_here_is_measured(tiny_runs):
-    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=tiny_runs)
-    (entry,) = s.about(asked=True)
-    length, ratio, low, high, nats = entry.lost()
-    (line,) = [b for b in s.brief() if isinstance(b, Sentence) and b.label is Label.MEASURED]
-    assert terminal(line.text) == (
-        f"Trained here on rows of 16 tokens: perplexity at {length} tokens is {ratio:.3f} times "
-        f"that at 16 ({low:.3f} to {high:.3f}), a loss of {nats:.2f} nats a token."
-    )
 
 
 def test_check_joins_both_where_the_rows_are_told(run):

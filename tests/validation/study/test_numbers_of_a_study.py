@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import farfield
-from farfield.theory.answers.blocks import Curve, Note, Table
+from farfield.theory.answers.answer import Label
+from farfield.theory.answers.blocks import Curve, Note, Sentence, Table
 from farfield.theory.answers.notation import terminal
 from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
@@ -104,7 +105,13 @@ def test_what_was_measured_is_told_as_its_lines_have_it():
     p = predict(encoding(SLOW), trained=16, tested=(64,))
     plain = Studied(p).with_lines([*lines(1.5), *lines(1.25, "BCA")])
     assert plain.lost() == (64, 4.5, 4.4, 4.7, 6) and plain.lost(bca=True)[1] == 3.75
-    assert plain.prediction.beside.lost == plain.lost()
+    beside = plain.prediction.beside.blocks()
+    trained_here = (
+        "Trained here on rows of 16 tokens: perplexity at 64 tokens is 4.500 times that at 16 "
+        "(4.400 to 4.700), a loss of 6.00 nats a token."
+    )
+    told = [(terminal(x.text), x.label) for x in beside if isinstance(x, Sentence)]
+    assert (trained_here, Label.MEASURED) in told
     assert plain.row(False) == (SLOW, "4.500", "4.400 to 4.700", "6.000", "10.0", "30.0", "11")
     assert plain.row(True)[:2] == (f"{SLOW} + BCA", "3.750")
     sizes = {"layers": 2, "width": 32, "heads": 8, "steps": 30, "batch": 4, "length": 16}

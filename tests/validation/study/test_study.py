@@ -124,12 +124,6 @@ def test_large_numbers_are_short():
     assert field_text(dataclasses.replace(far, answer=Bracket(7, None))) == "at least 7"
 
 
-def test_a_study_trains_its_baselines_on_the_same_seed(tiny_study, tiny_runs):
-    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=tiny_runs)
-    assert [e.prediction.name for e in s.entries] == ["type1", "nope"] and s.asked == ("type1",)
-    assert {line["seed"] for e in s.entries for line in e.lines} == {0}
-
-
 def test_each_option_of_a_study_reaches_the_models_under_its_name(monkeypatch):
     given, told = {}, []
 
