@@ -173,3 +173,10 @@ def test_rows_of_a_billion_keys():
 def test_an_answer_lists_64_runs():
     found = reach("where(n%2==0,0,-oo)", 7, length=200)
     assert found.tokens == 100 and found.intervals == tuple((k, k) for k in range(0, 128, 2))
+
+
+def test_an_answer_beyond_all_bits_has_a_lower_bound():
+    """An advantage of g reaches about e^(g/2) distances: 2^1442 of them."""
+    found = reach("-2*log(1+n)", 2000)
+    assert 2**1000 < found.answer.low <= 2**1024 and found.answer.high is None
+    assert str(found.reason) == "the answer has more than 1024 bits" and found.tokens is None

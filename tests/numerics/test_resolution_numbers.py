@@ -134,6 +134,17 @@ def test_the_mask_is_told_in_the_words_that_are_read(f, mask):
     assert ("masked" in found.last) is (mask is not None)
 
 
+@pytest.mark.parametrize(
+    "mask", [None, "window 16", "window 63", "window 64", "window 90", "bca 8"]
+)
+def test_the_limit_is_that_of_longer_rows_under_the_same_mask(mask):
+    limit, longer = (
+        attention_resolution("-n/8", 64, mask=mask).limit,
+        attention_resolution("-n/8", mask=mask),
+    )
+    assert limit == longer.value or (limit is None and mask in ("window 64", "window 90"))
+
+
 def test_a_row_of_a_billion_tokens_is_certified():
     r = attention_resolution("-2*log(1+n)", 10**9)
     assert r.label == "certified" and r.enclosure[1] - r.enclosure[0] < 1e-15

@@ -247,14 +247,27 @@ def numbers():
     return np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """A model of 128 positions, and how many tokens have passed it."""
+@pytest.fixture(scope="session")
+def small_llama():
+    """Makes a small Llama with random weights; sizes that are given go before these."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 97}
-    config = LlamaConfig(**sizes, intermediate_size=32, max_position_embeddings=128)
+    usual = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 97}
+    usual |= {"intermediate_size": 32, "num_key_value_heads": 2, "initializer_range": 0.3}
+
+    def made(**sizes):
+        torch.manual_seed(0)
+        return LlamaForCausalLM(LlamaConfig(**usual | sizes)).eval()
+
+    return made
+
+
+@pytest.fixture
+def counted(small_llama, monkeypatch):
+    """A model of 128 positions, and how many tokens have passed it."""
+    from transformers import LlamaForCausalLM
+
+    model = small_llama(num_hidden_layers=1, max_position_embeddings=128)
     passed, plain = [0], LlamaForCausalLM.forward
 
     @functools.wraps(plain)
@@ -264,7 +277,7 @@ def counted(monkeypatch):
         return plain(self, input_ids, inputs_embeds=inputs_embeds, **more)
 
     monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
-    return LlamaForCausalLM(config).eval(), passed
+    return model, passed
 
 
 @pytest.fixture(scope="session")

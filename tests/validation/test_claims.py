@@ -13,7 +13,6 @@ import json
 import math
 import numbers
 import random
-import re
 import subprocess
 import sys
 import tomllib
@@ -21,13 +20,10 @@ from pathlib import Path
 
 import pytest
 from polars import col, when
-from proof_checker.checker import check_proof
 
 from farfield.figures.index import INDEX
-from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.papers import (
-    plain_attention,
     qin2024,
     sun2023,
     tables,
@@ -341,29 +337,6 @@ def test_the_names_and_lengths_of_models():
         experiment="first", label="alibi", mask="", protocol="last token", trained=64, length=256
     )["nats"]
     assert alibi.perplexity()[256] == pytest.approx(math.exp(nats.mean()))
-
-
-def test_the_proofs_that_claims_rest_on_pass_the_independent_check(monkeypatch):
-    """Of each bias that a claim decides the first and the last head."""
-    found = []
-
-    def kept(*bias, **options):
-        found.append(check_convergence(*bias, **options))
-        return found[-1]
-
-    monkeypatch.setattr(plain_attention, "check_convergence", kept)
-    plain_attention.decided.cache_clear()
-    for check in checks():
-        if re.search(
-            r"\b(decided|by_head|of_layer)\(",
-            inspect.getsource(getattr(check.decide, "func", check.decide)),
-        ):
-            check.run()
-    heads = [h for one in found for h in (one.heads or (one,))[:: max(len(one.heads) - 1, 1)]]
-    proofs = [h for h in heads if h.verdict in ("converges", "diverges", "conditional")]
-    assert len(proofs) > 40
-    for proof in proofs:
-        check_proof(proof)
 
 
 def test_what_our_models_show_instead_is_told_where_it_was_checked():

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from farfield.validation.papers.tables import curve, curves, names, rows, table
+from farfield.validation.papers.tables import names, rows, table
 
 COLUMNS = (
     "paper,table,dataset,encoding,variant,train_length,eval_length,metric,value"
@@ -51,43 +51,10 @@ def test_schema(name):
         assert c.marker in ("", "dagger", "star") and c.metric and c.encoding
         if c.metric in ("perplexity", "resolution", "relative_time"):
             assert c.value is not None and c.value > 0 and c.exact == Fraction(c.printed)
-            assert abs(c.exact / c.place) == int(c.exact / c.place)
+            assert c.exact / c.place == int(c.printed.replace(".", ""))
         else:
-            assert c.printed in ("yes", "no", "double_yes", "double_no")
+            assert c.printed in ("yes", "no", "double_yes", "double_no") and c.value is None
         assert c.eval_length is None or c.eval_length % 256 == 0
-
-
-def test_known_numbers():
-    assert curve("sun2023_table2", "LeX") == {
-        256: 33.18,
-        512: 29.11,
-        1024: 26.59,
-        2048: 25.53,
-        4096: 25.07,
-        8192: 24.89,
-    }
-    (cell,) = (
-        c
-        for c in table("chi2023_table3")
-        if (c.dataset, c.encoding, c.eval_length) == ("GitHub", "ALiBi", 512)
-    )
-    assert (cell.value, cell.std, cell.marker, cell.place) == (
-        2.83,
-        0.11,
-        "dagger",
-        Fraction(1, 100),
-    )
-    (steps,) = (c for c in table("chi2023_table7") if c.encoding == "Train Steps")
-    assert steps.printed == "50,000" and steps.value is None
-    fields = [c for c in table("chi2023_erf") if c.metric == "ERF"]
-    assert [(c.variant, c.marker, c.value) for c in fields[2:4]] == [
-        ("w=100", "<", 512),
-        ("w=120", "=", 768),
-    ]
-    assert curve("chi2023_table2", "ALiBi", "delta=6", "ArXiv")[2048] == 4.4
-    shifted = curves("chi2023_table1", "chi2023_table4", variant=("delta=-3", "delta=8"))
-    assert [*shifted] == [f"{d} delta={k}" for d in ("ArXiv", "OpenWebText2") for k in (-3, 8)]
-    assert all([*c] == [512, 1024, 2048, 4096, 8192] for c in shifted.values())
 
 
 def test_bad_names(refusal):

@@ -320,6 +320,18 @@ def test_a_total_formula_is_left_alone_and_totals_are_total(formula, value, wher
         has_values(bias)
 
 
+def test_what_a_sum_needs_it_needs_from_its_first_term_on():
+    formula = sympy.Sum(sympy.log(n + K), (K, 1, 3))
+    assert total(formula) == (formula, True)
+    with pytest.raises(NoCertificate, match="has no value unless"):
+        total(formula.func(formula.function, (K, 0, 3)))
+
+
+def test_a_mask_between_pieces_leaves_them_as_they_are():
+    formula = pieces((-n, n < 3), (-sympy.oo, n < 5), (-n, True))
+    assert total(formula) == (pieces((-n, n < 3), (-n, True)), (n >= 5) | (n < 3))
+
+
 K = sympy.Symbol("k", integer=True, positive=True)
 A, X = sympy.Symbol("a", positive=True), sympy.Symbol("x", real=True)
 HALF, E, PI = sympy.Rational(1, 2), sympy.E, sympy.pi
@@ -365,6 +377,7 @@ FORMS = [  # a part, as the prover has it: a word of its own, an operator, brack
     (n**-A, "/ power (INR n) a"),
     ((n + 1) ** A, "Rpower (INR n + 1) a"),
     (A**n, "Rpower a (INR n)"),
+    (A**-n, "Rpower a (- INR n)"),
     (Root(2, HALF), "Rpower 2 (1 / 2)"),
     (sympy.log(n + 1) ** 2, "ln (INR n + 1) ^ 2"),
     (sympy.exp(-n / A), "exp (-1 / a * INR n)"),

@@ -9,8 +9,10 @@ from flint import arb, ctx, fmpq
 
 from farfield import encoding
 from farfield.theory.encodings import CATALOGUE as _CATALOGUE
+from farfield.theory.evaluation.real_balls import PLAIN, _parity
+from farfield.theory.evaluation.residues import residue
 from farfield.theory.formula.grammar import read
-from farfield.theory.functions.balls import Undefined, precision
+from farfield.theory.functions.balls import NoValue, Undefined, Undetermined, precision
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import compile_ball, enclose, tabulate
 
@@ -137,3 +139,23 @@ def test_a_table_needs_numbers(refusal):
     for bad in ([-1], [0.5], [[1]]):
         refusal("integers >= 0", tabulate, -n, bad)
     assert tabulate(-n, []).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("formula", "modulus", "at", "remainder"),
+    [
+        (n * (n + 1) / 2, 7, 10**9, 10**9 * (10**9 + 1) // 2 % 7),  # each half is no integer
+        (2**n - 3 * n, 7, 10**9, (pow(2, 10**9, 7) - 3 * 10**9) % 7),
+        (sympy.factorial(n) + 5, 7, 10**9, 5),
+    ],
+)
+def test_remainders_by_those_of_the_parts(formula, modulus, at, remainder):
+    assert residue(formula, modulus, PLAIN, (n,))(at) == remainder
+
+
+def test_the_parity_of_what_a_ball_does_not_tell_is_open():
+    assert [_parity(1, arb(k, 0.1)) for k in (0, 1)] == [1, -1]
+    with pytest.raises(Undetermined):
+        _parity(1, arb(1, 2))
+    with pytest.raises(NoValue):
+        _parity(2, arb(0.5, 0.1))

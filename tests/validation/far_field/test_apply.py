@@ -30,9 +30,8 @@ TRAINED, TO = 32, 80
 
 
 @pytest.fixture(scope="module")
-def model():
-    torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**SIZES, max_position_embeddings=TRAINED)).eval()
+def model(small_llama):
+    return small_llama(max_position_embeddings=TRAINED)
 
 
 @pytest.fixture(scope="module")

@@ -10,31 +10,50 @@ import farfield
 from farfield.validation.far_field.cost import staged, timed
 from farfield.validation.far_field.halving import reading_plan
 from farfield.validation.far_field.model_on_text import Settings, subject_of
+from farfield.validation.models import speed
+from farfield.validation.models.perplexities import model_perplexity
 from farfield.validation.models.speed import lasting
 
-TRAINED, SHORT, TO = 128, 16, 512
+TRAINED, SHORT, TO, ROWS = 128, 16, 512, 6
+FAR, LONG = {"to": TO, "length": SHORT}, {"length": TRAINED, "segments": ROWS}
+AT_ONCE = r"about \d+ (s|min)", 4 * SHORT, r" [+-]\d\.\d{3}"
+OF_ALL = "about 1 s: ", 64 + speed.SHORT, ""
+"""What is said first, what is read before at most, and the form of a number."""
 QUESTIONS = {
-    "mend": farfield.mend,
-    "foresee": farfield.foresee,
-    "foresee --quick": farfield.gap_probe,
+    "mend": (farfield.mend, FAR, AT_ONCE),
+    "foresee": (farfield.foresee, FAR, AT_ONCE),
+    "foresee --quick": (farfield.gap_probe, FAR, AT_ONCE),
+    "perplexity": (
+        lambda model, words, **more: model_perplexity(model, [32, TRAINED], text=words, **more),
+        {"samples": ROWS},
+        OF_ALL,
+    ),
+    "window": (farfield.smallest_window, {"length": 32, "segments": ROWS}, OF_ALL),
+    "gradient": (farfield.empirical_receptive_field, LONG | {"kind": "gradient"}, OF_ALL),
+    "attention": (farfield.empirical_receptive_field, LONG | {"kind": "attention"}, OF_ALL),
 }
 
 
 @pytest.mark.parametrize("verb", QUESTIONS)
-def test_a_number_comes_within_three_trained_rows(verb, counted, words, tmp_path):
-    (model, passed), said = counted, []
+def test_the_time_is_said_before_rows_are_read_and_a_number_within_three_of_them(
+    verb, counted, words, tmp_path
+):
+    (model, passed), said, (question, how, told) = counted, [], QUESTIONS[verb]
 
     def report(stage, done, total, note=""):
         said.append((passed[0], f"{stage} {note}", total))
 
-    more = {"folder": tmp_path} if verb == "mend" else {}
-    QUESTIONS[verb](model, words, to=TO, length=SHORT, progress=report, **more)
-    read, text, total = said[0]
-    assert total == 0 and re.match(r"about \d+ (s|min)", text) and read <= 4 * SHORT
-    first = next(at for at, text, _ in said if re.search(r"[+-]\d\.\d{3}", text))
-    assert first <= 3 * TRAINED
+    more = {"folder": tmp_path} if verb in ("mend", "window") else {}
+    question(model, words, progress=report, **how, **more)
+    (begin, before, number), (read, text, total) = told, said[0]
+    assert total == 0 and re.match(begin, text) and read <= before
+    assert sum(text.startswith("about") for _, text, _ in said) == 1
+    assert next(at for at, text, _ in said if re.search(number, text)) <= 3 * TRAINED
     reported = [text for _, text, total in said if total]
-    assert reported and all(re.search(r"[+-]\d\.\d{3}", text) for text in reported)
+    assert reported and all(re.search(number, text) for text in reported)
+    if verb == "window":
+        most = re.search(rf"at most (\d+) windows on {ROWS} rows of ", text)
+        assert len(said) - 1 <= int(most[1]) < 2 * len(said)
 
 
 class Sum:
@@ -53,7 +72,7 @@ def test_the_time_that_is_said_is_that_of_every_row_of_every_look(counted, verb,
     monkeypatch.setattr(f"farfield.validation.far_field.{where}.timed", lambda subject: Sum())
     words = np.arange(9000) % 97
     with pytest.raises(StopIteration) as stop:
-        QUESTIONS[verb](counted[0], words, to=TO, length=SHORT, progress=report)
+        QUESTIONS[verb][0](counted[0], words, to=TO, length=SHORT, progress=report)
     subject = subject_of(counted[0], words, SHORT)
     looks = (subject.settings.main, subject.settings.check, subject.settings.third)
     each = sum(sum(staged(subject, (32, 64, 128, 256, TO), look)) for look in looks)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 import farfield
 from farfield.validation.far_field.blame import excesses
@@ -142,12 +142,9 @@ def test_a_limit_of_positions_is_asked_before_anything_runs(refusal, trained):
     refusal("to = 31 with rows of 16", reach_of, subject, 31)
 
 
-def test_the_far_field_has_the_probe_beside_it():
+def test_the_far_field_has_the_probe_beside_it(small_llama):
     """Both stand in one table: what positions cost, and the rest."""
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 300}
-    sizes |= {"intermediate_size": 32, "initializer_range": 0.3, "max_position_embeddings": 32}
-    torch.manual_seed(0)
-    small = LlamaForCausalLM(LlamaConfig(**sizes)).eval()
+    small = small_llama(num_hidden_layers=1, vocab_size=300, max_position_embeddings=32)
     words = np.random.default_rng(0).integers(0, 300, 2000)
     found = farfield.foresee(small, words, to=128, settings=FEW, causes=True)
     (alone,) = found.blame.layers  # of one layer
@@ -171,11 +168,13 @@ def test_the_far_field_has_the_probe_beside_it():
         (4096, None, QUICK, (4, 1, 1025), 16),
     ],
 )
-def test_how_much_is_read_depends_on_the_length_of_rows(trained, length, settings, shape, last):
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 300}
-    sizes |= {"intermediate_size": 8, "max_position_embeddings": trained}
+def test_how_much_is_read_depends_on_the_length_of_rows(
+    trained, length, settings, shape, last, small_llama
+):
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "vocab_size": 300, "initializer_range": 0.02}
     words = np.arange(9000) % 300
-    subject = subject_of(LlamaForCausalLM(LlamaConfig(**sizes)), words, length, settings)
+    model = small_llama(**sizes, max_position_embeddings=trained)
+    subject = subject_of(model, words, length, settings)
     assert (subject.groups.shape, subject.settings.last) == (shape, last)
     assert (subject.length, subject.bos, subject.encode) == (shape[2] - 1, None, None)
     assert subject.starts[0] == 0 and subject.starts[-1] == 9000 - shape[1] * subject.length - 1

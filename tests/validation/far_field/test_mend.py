@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.theory.answers.answer import Label, Status
@@ -43,11 +42,9 @@ TRAINED, TO = 64, 256
 
 
 @pytest.fixture(scope="module")
-def rotary():
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 300}
-    sizes |= {"intermediate_size": 32, "initializer_range": 0.3}
-    return LlamaForCausalLM(LlamaConfig(**sizes, max_position_embeddings=TRAINED)).eval()
+def rotary(small_llama):
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 300}
+    return small_llama(**sizes, max_position_embeddings=TRAINED)
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +52,9 @@ def words():
     return np.random.default_rng(0).integers(0, 300, 2000)
 
 
-def test_a_stopped_search_goes_on_where_it_stopped(trained, tmp_path):
+def test_a_stopped_search_goes_on_where_it_stopped(interrupted, trained, tmp_path):
     folder, how = trained("-n/8"), {"to": 128, "settings": FEW, "measure": True}
-
-    def stop(stage, done, total, note=""):
-        if stage == "rows" and done == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        farfield.mend(folder, folder=tmp_path / "stopped", progress=stop, **how)
+    interrupted(7, farfield.mend, folder, folder=tmp_path / "stopped", **how)
     (kept,) = (tmp_path / "stopped").iterdir()
     before, asked = kept.read_text(), []
 
@@ -280,20 +271,6 @@ def said(found):
     return terminal(first.text), [terminal(x.text) for x in others if hasattr(x, "text")]
 
 
-def test_near_needles_that_are_lost_make_it_a_trade():
-    none = recalling("none", 0, 0, 0, difference=(3.0, 0.1))
-    rows = {Repair(): none, CUT: LEFT, YARN: replace(TRADING, difference=(0.0, 0.1))}
-    assert advice(rows) == (CUT, Advice.TRADE)
-    assert advice(rows | {YARN: recalling("YaRN 4", 8, 4, 20)}) == (YARN, Advice.TAKE)
-    kept = (LEFT, TRADING, none)
-    found = Mending(rows=kept, best=CUT.name, alternative="YaRN 4", advice=Advice.TRADE, **MADE)
-    assert said(found)[0] == (
-        "small at 256 tokens: YaRN 4 trades near needles for far ones: it alone recalls 20, the "
-        "text cut to 64 alone 7, but from 0 to 16 tokens back 0 and 7; take it only for what is "
-        "far."
-    )
-
-
 @pytest.mark.parametrize(
     ("yarn", "none", "best", "told"),
     [
@@ -388,6 +365,14 @@ BLIND = replace(LEFT, recall=())
 @pytest.mark.parametrize(
     ("best", "rows", "advice", "answer", "lost"),
     [
+        (
+            LEFT,
+            (LEFT, TRADING),
+            "TRADE",
+            "YaRN 4 trades near needles for far ones: it alone recalls 20, the text cut to 64 "
+            "alone 7, but from 0 to 16 tokens back 0 and 7; take it only for what is far",
+            20,
+        ),
         (LEFT, (LEFT,), "NOTHING", "it does not break, so nothing is to be mended", 20),
         (
             LEFT,
@@ -434,7 +419,8 @@ def test_an_answer_says_in_words_what_was_counted(best, rows, advice, answer, lo
         Paste("llama.cpp", "new", "--flag 2", "its server"),
     ]
     rows = (best, *(row for row in rows if row != best))
-    found = Mending(rows=rows, best=best.repair, advice=Advice[advice], pastes=given, **MADE)
+    known = {"rows": rows, "best": best.repair, "alternative": rows[-1].repair, "pastes": given}
+    found = Mending(advice=Advice[advice], **known, **MADE)
     first, notes = said(found)
     assert first == f"small at 256 tokens: {answer}."
     assert [x.startswith(LOST.format(lost)) for x in notes[: bool(lost)]] == [True] * bool(lost)
@@ -483,6 +469,14 @@ def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(half
 )
 def test_the_bias_of_a_layer_is_told_as_it_is_under_the_change(repair, layer, trained, formula):
     assert _formula(repair, layer, trained and encoding(trained)) == formula
+
+
+def test_changes_to_choose_from_are_told_by_the_training_length():
+    grafts = [f"graft -{rate} log(n/16), window 64" for rate in (2, 4)]
+    windows = ["window 64", "window 32", "window 64, 4 first keys"]
+    alone = ["log scale", "graft -2 log(n/64)", "graft -2 log(n/16)"]
+    assert [change.name for change in candidates(64)] == [*windows, *alone, *grafts]
+    assert recipe(64).name == grafts[0]
 
 
 @pytest.mark.parametrize("turns", [True, False])

@@ -26,11 +26,9 @@ SIZES |= {"intermediate_size": 32, "num_key_value_heads": 1, "vocab_size": 128}
 
 
 @pytest.fixture(scope="module")
-def model():
-    torch.manual_seed(0)
+def model(small_llama):
     rope = {"rope_type": "default", "rope_theta": BASE}
-    config = LlamaConfig(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
-    return LlamaForCausalLM(config).eval()
+    return small_llama(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
 
 
 SETTINGS = settings_of(

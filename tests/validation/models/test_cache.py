@@ -1,15 +1,15 @@
 """Keys, bytes and pages of a row, counted page by page and key by key."""
 
+import inspect
 import itertools
 
-import numpy as np
 import pytest
 
-from farfield.validation.harness.data import Text
+from farfield.commands.models import audit
 from farfield.validation.models.cache import Serving, longest, row_cache
 from farfield.validation.models.outline import LayerOutline
-from farfield.validation.models.smallest_window import AS_IS, SINKS, smallest_window
 
+OPTIONS = ("cache_dtype", "tensor_parallel", "page")  # of the verb
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 CASES = [*itertools.product([1, 7, 16, 17, 100, 1000], [1, 5, 16, 17, 64, 2000], [1, 4, 16])]
 
@@ -36,6 +36,7 @@ def test_bytes_are_those_of_the_heads_of_a_device(dtype, bits, ranks):
         LayerOutline(key_heads=1, indexed=64),
         LayerOutline(attends=False, state=96),
     ]
+    assert Serving() == Serving(*(inspect.signature(audit).parameters[k].default for k in OPTIONS))
     found = row_cache(layers, 48, Serving(dtype, ranks, page=16))
     one, other = 512 / ranks * bits / 8, 128 * bits / 8  # a head is never divided
     assert found.keys == 48 + 10
@@ -47,17 +48,3 @@ def test_bytes_are_those_of_the_heads_of_a_device(dtype, bits, ranks):
     assert row_cache([LayerOutline(state=None)], 48, Serving()).states is None
     full = longest(layers[:1], found.paged, Serving(dtype, ranks, page=16))
     assert full * one <= found.paged < (full + 16) * one and full % 16 == 0
-
-
-def test_windows_with_first_keys_keep_them_too(outside_models, tmp_path):
-    drawn = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
-    text = Text("drawn", *np.split(drawn, 2))
-    found = smallest_window(
-        outside_models.folder("llama"), text, loss="9/10", length=24, segments=4, folder=tmp_path
-    )
-    whole = found.costs[AS_IS]
-    each = whole.bytes / whole.keys
-    for name, first in (("one window", 0), (f"one window, {SINKS} first keys", SINKS)):
-        cost = found.costs[name]
-        assert cost.keys == whole.keys // 24 * min(24, cost.width + first)
-        assert cost.bytes == pytest.approx(cost.keys * each)

@@ -335,30 +335,26 @@ def test_bytes_of_a_row_are_counted_by_hand():
     assert opened._activations(replace(model, layers=(), width=0), 10) == 80 * 10 * 32 + 8 * 10 * 50
 
 
-def test_free_memory_is_the_least_that_the_system_says(tmp_path, monkeypatch):
-    files = {
-        "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 7 kB\n",
-        "/sys/fs/cgroup/memory.max": "9000\n",
-        "/sys/fs/cgroup/memory.current": "2000\n",
-    }
+MEMORY = {"proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 7 kB\n"}
+MOST, NONE = ({"sys/fs/cgroup/memory.max": f"{most}\n"} for most in (9000, "max"))
+USED = {"sys/fs/cgroup/memory.current": "2000\n"}
+FREE = [
+    ({}, None),
+    (MEMORY | MOST | USED, 7000),
+    (MEMORY | NONE | USED, 7 << 10),
+    (NONE | USED, None),
+    (MOST | USED, 7000),
+    (MOST, None),
+]
 
-    def place(name):
-        return tmp_path / str(name).lstrip("/")
 
-    monkeypatch.setattr(opened, "Path", place)
-    assert opened.available() is None
+@pytest.mark.parametrize(("files", "free"), FREE)
+def test_free_memory_is_the_least_that_the_system_says(files, free, tmp_path, monkeypatch):
+    monkeypatch.setattr(opened, "Path", lambda name: tmp_path / name[1:])
     for name, text in files.items():
-        place(name).parent.mkdir(parents=True, exist_ok=True)
-        place(name).write_text(text)
-    assert opened.available() == opened.available(torch.device("cpu")) == 7000
-    place("/sys/fs/cgroup/memory.max").write_text("max\n")
-    assert opened.available() == 7 << 10
-    place("/proc/meminfo").unlink()
-    assert opened.available() is None
-    place("/sys/fs/cgroup/memory.max").write_text("9000\n")
-    assert opened.available() == 7000
-    place("/sys/fs/cgroup/memory.current").unlink()
-    assert opened.available() is None
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert opened.available() == opened.available(torch.device("cpu")) == free
 
 
 def test_devices_and_types_have_names(refusal):
@@ -414,12 +410,12 @@ def test_a_text_of_bytes_or_tokens_fits_its_model(refusal, tmp_path):
     )
     assert read.first == "the first token 5 in each row"
     assert text_of(model, tokens).bos is None and text_of(model, tokens).first == "no first token"
-    named = replace(model, values={"tokenizer.ggml.bos_token_id": 299})
-    assert text_of(named, tokens, "yes").bos == 299 and text_of(named, tokens, "no").bos is None
+    for named, bos in (({"tokenizer.ggml.bos_token_id": 299}, 299), ({"bos_token_id": 0}, 0)):
+        first = replace(model, values=named)
+        assert text_of(first, tokens, "yes").bos == bos and text_of(first, tokens, "no").bos is None
     for wrong in (300, -1, None, "5"):
         bare = replace(model, values={"bos_token_id": wrong})
         refusal("names no first token", text_of, bare, tokens, "yes")
-    assert text_of(replace(model, values={"bos_token_id": 0}), tokens, "yes").bos == 0
     told = "model '.*' has 299 tokens, 3 tokens has 300; accepted"
     refusal(told, text_of, replace(model, vocabulary=299), tokens)
     for wrong in (tokens[None], tokens.astype(float), tokens[:0], tokens - 1):

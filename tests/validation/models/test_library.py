@@ -93,13 +93,6 @@ def of_library(opened, rows, view=CAUSAL):
     return torch.from_numpy(token_losses(opened, rows.numpy(), view, LAST))
 
 
-def test_real_rows_are_those_of_the_library(opened, text):
-    network = network_of(opened)
-    assert torch.allclose(
-        losses(network, text[None], LAST), of_library(opened, text[None]), atol=1e-3
-    )
-
-
 def test_grouped_positions_are_those_that_the_paper_prints(tmp_path):
     """Each logit by itself, from a query that is turned by the relative position of the paper."""
     kind, more = MODELS["grouped heads"]
@@ -151,8 +144,14 @@ def test_logits_are_divided_by_the_root_of_the_head_size_where_the_library_says_
     assert given == [16**-0.5, 0.5, 0.0]
 
 
-def test_a_window_is_the_view_of_the_library(opened, text):
-    views = {Repair(window=7): Mask(7), Repair(window=7, sinks=2): Mask(7, sinks=2)}
+def test_a_window_is_the_view_of_the_library(opened, text, monkeypatch):
+    if opened.model.kind == "bloom":  # it has no hook, and would say so
+        monkeypatch.setattr(opened.network, "set_attn_implementation", pytest.fail)
+    views = {
+        Repair(): CAUSAL,
+        Repair(window=7): Mask(7),
+        Repair(window=7, sinks=2): Mask(7, sinks=2),
+    }
     for repair, view in views.items():
         found = losses(Repaired(network_of(opened), repair), text[None], LAST)
         assert torch.allclose(found, of_library(opened, text[None], view), atol=1e-3)

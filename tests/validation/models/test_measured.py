@@ -12,7 +12,12 @@ import torch
 from farfield.numerics.masks import Mask
 from farfield.theory.answers.answer import Label, Status
 from farfield.validation.harness.measure import Perplexity
-from farfield.validation.models.empirical import _answer, _Measured, empirical_receptive_field
+from farfield.validation.models.empirical import (
+    EmpiricalReceptiveField,
+    _answer,
+    _Measured,
+    empirical_receptive_field,
+)
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import open_model
 from farfield.validation.models.outline import LayerOutline, ModelOutline
@@ -78,47 +83,151 @@ def test_a_field_near_the_most_that_a_segment_shows_is_at_least_so_long():
     assert (found.text_source, found.first) == ("a text", "the first token 5 in each row")
     assert found.visible == str(Mask(16)) and "hide keys" in found.notes[0]
     assert "hold more than 1 - eps of a row's attention" in found.definition
-    text = " ".join(found.text(width=1000).split())
-    assert text.startswith(
-        f"small under {Mask(16)}: by its attention, at least the nearest 18.0 tokens (1.0 to 2.0) "
-        "hold all but 5 % (by its bias alone 3.0), measured on 3 segments of 20 tokens"
-    )
-    assert "The field fills segments of 20 tokens: longer ones may show more." in text
-    whole = found.text(details=True, width=1000)
-    assert all(line[1:] in whole for line in (*found.notes, found.definition))
-    plain = replace(found, at_least=False, visible="", trf=None, interval=None, method="gradient")
-    text = " ".join(replace(plain, threshold=0.99).text(width=1000).split())
-    assert text.startswith(
-        "small: by its gradient, the nearest 18 tokens hold all but 1 %, measured"
-    )
-    assert "The field fills" not in text
 
 
-def test_what_answers_say_of_windows_and_lengths():
-    line = Perplexity("last token", 64, 1.7, 5.47391, 0.0341, 32, 16, 1.2214, 1.1012, 1.3413)
-    made = {"subject": "small", "label": Label.MEASURED}
-    found = PerplexityByLength(
-        "small", "last-token", 16, 1.2, (line,), "the view", "a text", "no token", ("some",), **made
-    )
-    lines = [" ".join(x.split()) for x in found.text(details=True, width=1000).splitlines()]
-    assert lines == [
-        "small under the view: perplexity 5.4739 with 64 tokens of context, 1.221 times that with "
-        "16 (last-token, 32 targets, no token). [measured]",
-        "context perplexity standard error of nats ratio, 95 %",
-        "64 5.4739 0.034 1.221 (1.101 to 1.341)",
-        "Text: a text.",
-        "Some.",
-    ]
-    plain = Cost(None, 70, 6720.0, 7.12345, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
-    given = ("small", sympy.Rational(1, 50), math.inf, {AS_IS: plain}, 35, 1, "a text", "no token")
-    wide = SmallestWindow(*given, status=Status.INFINITE, **made)
-    lines = [" ".join(x.split()) for x in wide.text(details=True, width=1000).splitlines()]
-    assert lines == [
-        "small: no window below 35 tokens costs at most 2 % of perplexity. [measured]",
-        "Rows of 35 tokens; ratios with 95 % intervals, paired",
-        "windows keys of each keys cache perplexity ratio on the other part",
-        "as it is - 70 6.56 KiB 7.1235 1.0000 (1.0000 to 1.0000) 1.0000 (1.0000 to 1.0000)",
-        "text: a text; 1 row in each part, no token",
-        "Targets are the second half of each row, so that each is predicted from 17 tokens or more."
-        " Rows are those of this text: another one may need more.",
-    ]
+MADE = {"subject": "small", "label": Label.MEASURED}
+LINES = (
+    Perplexity("last token", 16, 1.5, 4.48169, 0.0213, 31, 16, 1.0, 1.0, 1.0),
+    Perplexity("last token", 64, 1.7, 5.47391, 0.0341, 32, 16, 1.2214, 1.1012, 1.3413),
+)
+PLAIN = Cost(None, 70, 6720.0, 7.12345, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+NARROW = Cost(7, 33, 3168.0, 7.34567, 1.03124, 1.01, 1.04, 1.05, 1.02, 1.08)
+LOSS, REST = sympy.Rational(1, 50), (35, 1, "a text", "no token")
+COLUMNS = "windows keys of each keys cache perplexity ratio on the other part"
+AS = "as it is - 70 6.56 KiB 7.1235 1.0000 (1.0000 to 1.0000) 1.0000 (1.0000 to 1.0000)"
+OTHERS = (
+    "Targets are the second half of each row, so that each is predicted from 17 tokens or more. "
+    "Rows are those of this text: another one may need more."
+)
+CURVE = ((1, 0.3), (2, 0.45678), (8, 0.99994), (16, 0.99996))
+GRADIENT = EmpiricalReceptiveField(
+    "small",
+    "gradient",
+    0.95,
+    12.345,
+    False,
+    (11.21, 13.44),
+    CURVE[3:],
+    24,
+    3,
+    "a text",
+    "no token",
+    "the view",
+    definition="it",
+    notes=("some",),
+    **MADE,
+)
+MEASURED = ["nearest tokens share", "16 1", "text: a text; no token", "Some.", "It."]
+SAID = [
+    (
+        PerplexityByLength(
+            "small",
+            "last-token",
+            16,
+            1.2,
+            LINES,
+            "the view",
+            "a text",
+            "no token",
+            ("some",),
+            **MADE,
+        ),
+        [
+            "small under the view: perplexity 5.4739 with 64 tokens of context, 1.221 times that "
+            "with 16 (last-token, 32 targets, no token). [measured]",
+            "context perplexity standard error of nats ratio, 95 %",
+            "16 4.4817 0.021 1 (1 to 1)",
+            "64 5.4739 0.034 1.221 (1.101 to 1.341)",
+            "Text: a text.",
+            "Some.",
+        ],
+    ),
+    (
+        SmallestWindow(
+            "small", LOSS, math.inf, {AS_IS: PLAIN}, *REST, status=Status.INFINITE, **MADE
+        ),
+        [
+            "small: no window below 35 tokens costs at most 2 % of perplexity. [measured]",
+            "Rows of 35 tokens; ratios with 95 % intervals, paired",
+            COLUMNS,
+            AS,
+            "text: a text; 1 row in each part, no token",
+            OTHERS,
+        ],
+    ),
+    (
+        SmallestWindow(
+            "small",
+            LOSS,
+            7,
+            {AS_IS: PLAIN, "one window": NARROW},
+            *REST,
+            status=Status.EXACT,
+            **MADE,
+        ),
+        [
+            "small: sliding_window = 7 costs at most 2 % of perplexity on this text. [measured]",
+            "Rows of 35 tokens; ratios with 95 % intervals, paired",
+            COLUMNS,
+            AS,
+            "one window 7 33 3.09 KiB 7.3457 1.0312 (1.0100 to 1.0400) 1.0500 (1.0200 to 1.0800)",
+            "text: a text; 1 row in each part, no token",
+            OTHERS,
+        ],
+    ),
+    (
+        EmpiricalReceptiveField(
+            "small",
+            "attention",
+            0.05,
+            12.345,
+            True,
+            (11.21, 13.44),
+            CURVE,
+            24,
+            3,
+            "a text",
+            "no token",
+            heads=((1.23, 4.56), (7.89, 2.34)),
+            trf=5.67,
+            definition="it",
+            **MADE,
+        ),
+        [
+            "small: by its attention, at least the nearest 12.3 tokens (11.2 to 13.4) hold all but "
+            "5 % (by its bias alone 5.7), measured on 3 segments of 24 tokens, 95 %. [measured]",
+            "The field fills segments of 24 tokens: longer ones may show more.",
+            "nearest tokens share",
+            "1 0.3",
+            "2 0.4568",
+            "8 0.9999",
+            "TRF of the bias alone on the same rows: 5.7 tokens",
+            "by head: 1.2, 4.6; 7.9, 2.3",
+            "text: a text; no token",
+            "It.",
+        ],
+    ),
+    (
+        GRADIENT,
+        [
+            "small under the view: by its gradient, the nearest 12 tokens (11 to 13) hold all but "
+            "5 %, measured on 3 segments of 24 tokens, 95 %. [measured]",
+            *MEASURED,
+        ],
+    ),
+    (
+        replace(GRADIENT, interval=None, visible="", threshold=0.99),
+        [
+            "small: by its gradient, the nearest 12 tokens hold all but 1 %, measured on 3 "
+            "segments of 24 tokens, 95 %. [measured]",
+            *MEASURED,
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "lines"), SAID)
+def test_what_answers_say(answer, lines):
+    """Each number in its place; tables row by row, nothing wrapped."""
+    text = answer.text(details=True, width=1000)
+    assert [" ".join(line.split()) for line in text.splitlines()] == lines

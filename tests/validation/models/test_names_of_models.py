@@ -12,24 +12,12 @@ from farfield.validation.models.opened import open_model
 from farfield.validation.models.perplexities import model_perplexity
 from farfield.validation.models.text import text_of
 
-HEADS, KEYS, WIDTH = 4, 2, 32
-
 
 @pytest.fixture(scope="module")
-def network():
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        hidden_size=WIDTH,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=HEADS,
-        num_key_value_heads=KEYS,
-        vocab_size=258,
-        max_position_embeddings=64,
-        rope_parameters={"rope_type": "default", "rope_theta": 5000.0},
-        bos_token_id=257,
-    )
-    return LlamaForCausalLM(config).eval()
+def network(small_llama):
+    sizes = {"intermediate_size": 48, "vocab_size": 258, "max_position_embeddings": 64}
+    rope = {"rope_type": "default", "rope_theta": 5000.0}
+    return small_llama(**sizes, rope_parameters=rope, bos_token_id=257, initializer_range=0.02)
 
 
 def letters():

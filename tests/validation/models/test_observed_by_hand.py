@@ -30,7 +30,6 @@ from farfield.validation.models.observed import (
     _calls,
     _causal,
     _choices,
-    _edge,
     _enter,
     _factor,
     _frequencies,
@@ -335,6 +334,7 @@ PATTERNS = [
     (lambda batch, head, query, key: key % 2 == query % 2, None),
     (lambda batch, head, query, key: key < query, None),
     (lambda batch, head, query, key: key >= query, None),
+    (lambda batch, head, query, key: (key == query) & (query % 2 == 0), None),
     (lambda batch, head, query, key: (key <= query) & (key >= query - query % 7), (7, False, True)),
     (lambda batch, head, query, key: (key <= query + 1) & (key >= query - query % 7), None),
     (lambda batch, head, query, key: (key <= query) & (key >= query - query % 6 - 1), None),
@@ -346,16 +346,6 @@ PATTERNS = [
 @pytest.mark.parametrize(("function", "said"), PATTERNS)
 def test_a_pattern_is_the_one_of_the_mask_function(function, said):
     assert pattern(function) == said
-
-
-@pytest.mark.parametrize("back", [0, 1, 2, 3, 4, 5, 11, 12, 13, 95, 96, 97, 1000])
-def test_the_edge_is_the_last_distance_that_is_seen(back):
-    assert _edge(both_sides(back, back + 1), 10**6, -1) == back
-    assert _edge(both_sides(back, back + 1), 10**6, 1) == back + 1
-    assert _edge(lambda b, h, q, k: k >= q, 10**6, 1) is None
-    assert _edge(lambda b, h, q, k: k > q, 10**6, -1) == -1
-    with pytest.raises(ValueError):
-        _edge(lambda b, h, q, k: k != q - 1, 10**6, -1)
 
 
 def call(layer=None, rows=SHORT, keys=SHORT, mask=_causal, **more):
@@ -390,6 +380,9 @@ def test_layers_choose_as_many_keys_of_a_long_row(
     _choices(network(**config), watch, states)
     assert (watch.tokens, watch.alike) == (tokens, not config)
     assert watch.picks == dict.fromkeys(layers, (3, tokens))
+    monkeypatch.setattr(observed, "_row", lambda of, n: None)
+    _choices(network(**config), watch, states)
+    assert watch.picks == {}, "of a long row none chooses"
 
 
 class Holds(nn.Module):

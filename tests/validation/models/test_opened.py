@@ -64,6 +64,14 @@ def test_a_window_is_a_row_without_the_keys_before_it(name, outside_models, row)
     )
 
 
+def test_layers_that_heed_no_window_are_refused_each_time(refusal, outside_models, row):
+    opened = open_model(describe(outside_models.folder("llama")))
+    for module in opened.attentions.values():
+        module._forward_pre_hooks.clear()
+    for _ in range(2):
+        refusal("attention", scores, opened, row, Mask(4))
+
+
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gpt_neox"])
 def test_windows_and_first_keys_are_masks_that_the_library_is_given(name, outside_models, row):
     opened = open_model(describe(outside_models.folder(name)))
@@ -76,48 +84,21 @@ def test_windows_and_first_keys_are_masks_that_the_library_is_given(name, outsid
     torch.testing.assert_close(scores(opened, row, Mask(5, sinks=3)), expected)
 
 
-def streaming(network, row, width, sinks):
-    """StreamingLLM, a token at a time: keys without rotation are kept, and each query turns them
-    by their places in the cache."""
-    body, kept = network.model, [[] for _ in network.model.layers]
-    found = []
-    for token in row[0]:
-        x = body.embed_tokens(token[None, None])
-        for k, layer in enumerate(body.layers):
-            a, y = layer.self_attn, layer.input_layernorm(x)
-            split = (1, 1, -1, a.head_dim)
-            projected = (project(y) for project in (a.q_proj, a.k_proj, a.v_proj))
-            q, key, v = (z.view(split).transpose(1, 2) for z in projected)
-            kept[k].append((key, v))
-            cache = kept[k] if len(kept[k]) <= width + sinks else kept[k][:sinks] + kept[k][-width:]
-            keys, values = (torch.cat(part, 2) for part in zip(*cache, strict=True))
-            cos, sin = body.rotary_emb(x, torch.arange(len(cache))[None])
-            half = a.head_dim // 2
-
-            def turned(z, c, s, half=half):
-                return z * c + torch.cat([-z[..., half:], z[..., :half]], -1) * s
-
-            keys = turned(keys, cos[:, None], sin[:, None])
-            q = turned(q, cos[:, None, -1:], sin[:, None, -1:])
-            groups = q.shape[1] // keys.shape[1]
-            keys, values = (z.repeat_interleave(groups, 1) for z in (keys, values))
-            weights = (q @ keys.transpose(-2, -1) / math.sqrt(a.head_dim)).softmax(-1)
-            x = x + a.o_proj((weights @ values).transpose(1, 2).flatten(2))
-            x = x + layer.mlp(layer.post_attention_layernorm(x))
-        found.append(network.lm_head(body.norm(x))[0, 0])
-    return torch.stack(found)
-
-
 def in_the_cache(opened, row, window, sinks):
     """Scores under a window with first keys at positions of the cache."""
     network = Repaired(opened.apart, Repair(window=window, sinks=sinks, in_cache=True))
     return scores_at(network, row, torch.arange(LENGTH), LENGTH)
 
 
-def test_positions_in_the_cache_are_those_of_streaming(outside_models, row):
-    opened = open_model(describe(outside_models.folder("llama")))
+def test_positions_in_the_cache_are_those_of_a_row_of_what_it_holds(outside_models, row):
+    """As StreamingLLM has it; in one layer, keys and values are those of their tokens alone."""
+    network = outside_models.network("llama")
+    del network.model.layers[1:]
+    network.config.num_hidden_layers = 1
+    opened = open_model(describe(network))
+    held = [sorted({*range(min(3, t)), *range(max(0, t - 5), t + 1)}) for t in range(LENGTH)]
     with torch.no_grad():
-        expected = streaming(opened.network, row, 6, 3)
+        expected = torch.stack([network(row[:, kept]).logits[0, -1] for kept in held])
     in_cache = in_the_cache(opened, row, 6, 3)[0]
     torch.testing.assert_close(in_cache, expected, rtol=1e-4, atol=1e-4)
     assert not torch.allclose(in_cache, scores(opened, row, Mask(6, sinks=3))[0], atol=1e-3)

@@ -18,18 +18,16 @@ from farfield.validation.models.opened import Opened, network_of, open_model
 from farfield.validation.models.repairs import Repair, Repaired
 from farfield.validation.models.streamed import held, skeleton, streamed
 
-SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 97, "intermediate_size": 48}
-SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
 
-
-def llama(tied):
-    torch.manual_seed(0)
-    config = LlamaConfig(**SIZES, max_position_embeddings=64, tie_word_embeddings=tied)
-    return LlamaForCausalLM(config).eval()
+@pytest.fixture
+def llama(small_llama):
+    """Makes a Llama of three layers, its embeddings tied or not."""
+    sizes = {"num_hidden_layers": 3, "intermediate_size": 48, "initializer_range": 0.2}
+    return lambda tied: small_llama(**sizes, max_position_embeddings=64, tie_word_embeddings=tied)
 
 
 @pytest.fixture(params=["folder", "shards", "tied", "bfloat16", "gguf"])
-def place(request, packed, tmp_path):
+def place(request, llama, packed, tmp_path):
     model = llama(request.param == "tied")
     if request.param == "gguf":
         return packed(tmp_path / "small.gguf", model)
@@ -57,7 +55,7 @@ def test_numbers_are_those_of_the_model_in_memory(place, dtype):
     assert not any(x.is_meta for x in layers.network.model.embed_tokens.parameters())
 
 
-def test_gradients_and_generated_tokens_are_those_of_the_model_in_memory(tmp_path):
+def test_gradients_and_generated_tokens_are_those_of_the_model_in_memory(llama, tmp_path):
     llama(False).save_pretrained(tmp_path)
     pair = [open_model(describe(tmp_path), by_layer=by_layer) for by_layer in (False, True)]
     tokens, gradients = torch.arange(20)[None], []
@@ -74,7 +72,7 @@ def test_gradients_and_generated_tokens_are_those_of_the_model_in_memory(tmp_pat
 
 
 def test_a_model_that_does_not_fit_is_read_by_layers_and_a_larger_one_is_refused(
-    refusal, tmp_path, monkeypatch
+    refusal, llama, tmp_path, monkeypatch
 ):
     llama(False).save_pretrained(tmp_path)
     outline, need = (
@@ -92,7 +90,7 @@ def test_a_model_that_does_not_fit_is_read_by_layers_and_a_larger_one_is_refused
     )
 
 
-def test_the_far_field_says_that_it_reads_by_layers(tmp_path, monkeypatch):
+def test_the_far_field_says_that_it_reads_by_layers(llama, tmp_path, monkeypatch):
     llama(False).save_pretrained(tmp_path)
     need = open_model(describe(tmp_path), tokens=16, by_layer=True).held
     words, gaps, said = np.random.default_rng(0).integers(0, 97, 3000), [], []
@@ -106,7 +104,7 @@ def test_the_far_field_says_that_it_reads_by_layers(tmp_path, monkeypatch):
     assert [bool(re.search(r"one at a time, \d+ MiB at most", x)) for x in said].count(True) == 1
 
 
-def test_layers_are_put_on_the_device(tmp_path, monkeypatch):
+def test_layers_are_put_on_the_device(llama, tmp_path, monkeypatch):
     """The device has no numbers, and refuses those of another one."""
     llama(True).save_pretrained(tmp_path)
     outline, meta = describe(tmp_path), torch.device("meta")
@@ -121,7 +119,7 @@ def test_layers_are_put_on_the_device(tmp_path, monkeypatch):
         assert scores.device == meta and scores.shape == (1, 9, 97)
 
 
-def test_a_weight_that_is_not_finite_is_named(refusal, tmp_path):
+def test_a_weight_that_is_not_finite_is_named(refusal, llama, tmp_path):
     model = llama(False)
     model.model.layers[1].mlp.up_proj.weight.data[3, 4] = np.nan
     model.save_pretrained(tmp_path)
@@ -160,7 +158,7 @@ print((kib("VmHWM") - before) * 1024, opened.held)
 
 
 @pytest.mark.parametrize(("kind", "size"), [(torch.float32, 4), (torch.bfloat16, 2)])
-def test_what_is_held_of_a_gguf_file_is_counted_by_hand(packed, tmp_path, kind, size):
+def test_what_is_held_of_a_gguf_file_is_counted_by_hand(llama, packed, tmp_path, kind, size):
     """Tables and a norm, one layer, and its largest tensor once in bytes and three times in float32
     (taken apart, joined, as the library has it)."""
     outline = describe(packed(tmp_path / "small.gguf", llama(False)))
@@ -171,7 +169,7 @@ def test_what_is_held_of_a_gguf_file_is_counted_by_hand(packed, tmp_path, kind, 
 
 
 @pytest.mark.slow
-def test_the_memory_is_as_said(tmp_path):
+def test_the_memory_is_as_said(llama, tmp_path):
     if not Path("/proc/self/status").exists():
         return  # this system says nothing of it
     llama(False).save_pretrained(tmp_path / "small")

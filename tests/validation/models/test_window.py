@@ -15,7 +15,7 @@ from farfield.validation.harness.settings import settle
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import open_model
-from farfield.validation.models.smallest_window import AS_IS, smallest_window
+from farfield.validation.models.smallest_window import AS_IS, SINKS, smallest_window
 from farfield.validation.models.text import rows_of, text_of
 
 
@@ -27,6 +27,7 @@ def tokens():
 
 
 ASKED = {"loss": "1/5", "length": 24, "segments": 6}
+SUNK = f"one window, {SINKS} first keys"
 
 
 @pytest.mark.parametrize("name", ["llama", "bloom", "gemma3_text"])
@@ -51,46 +52,36 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
         assert enough[width - 1] and (width == 1 or not enough[width - 2])
         assert found.costs["one window"].high <= 1.2 and found.label is Label.MEASURED
         other = rows_of(read, read.held_out[1500:], 6, 24)
-        ratio = ratios(other, Mask(width))
-        cost = found.costs["one window"]
-        assert (cost.held_out, cost.held_low) == pytest.approx(ratio[:2])
-        kept = [min(width, layer.width or 24, 24) for layer in opened.model.layers]
-        tokens_each = [layer.cached for layer in opened.model.layers]
-        assert cost.keys == sum(kept) <= found.costs[AS_IS].keys
-        assert cost.bytes == sum(2 * n * k for n, k in zip(tokens_each, kept, strict=True))
+        layers = opened.model.layers
+        for cost, first in ((found.costs["one window"], 0), (found.costs[SUNK], SINKS)):
+            ratio = ratios(other, Mask(cost.width, sinks=first))
+            assert (cost.held_out, cost.held_low) == pytest.approx(ratio[:2])
+            kept = [min(cost.width + first, layer.width or 24, 24) for layer in layers]
+            assert cost.keys == sum(kept) <= found.costs[AS_IS].keys
+            numbers = (layer.cached * k for layer, k in zip(layers, kept, strict=True))
+            assert cost.bytes == 2 * sum(numbers)
     else:
         assert not enough[-1]
 
 
-def test_a_search_that_was_stopped_goes_on(outside_models, tokens, tmp_path):
-    place, told, stages = outside_models.folder("llama"), [], []
+def test_a_search_that_was_stopped_goes_on(interrupted, outside_models, tokens, tmp_path):
+    place, stages = outside_models.folder("llama"), []
 
-    def count(stage, done, total, note=""):
-        stages.append(stage)
-        told.extend([done] * bool(total))  # a note has no total
+    def search(folder):
+        stages.clear()
+        how = {"folder": tmp_path / folder, "progress": lambda *told: stages.append(told[0])}
+        return smallest_window(place, tokens, **how, **ASKED)
 
-    def stop(*report):
-        count(*report)
-        if len(told) == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        smallest_window(place, tokens, folder=tmp_path / "a", progress=stop, **ASKED)
+    interrupted(4, smallest_window, place, tokens, folder=tmp_path / "a", **ASKED)
     (kept,) = (tmp_path / "a").iterdir()
     assert len(json.loads(kept.read_text())) == 4
-    told.clear()
-    stages.clear()
-    again = smallest_window(place, tokens, folder=tmp_path / "a", progress=count, **ASKED)
-    rest = len(told)
+    again = search("a")
+    rest = len(stages)
     assert "at most 12 windows" in stages[0], "16 at most, and 4 are kept"
-    told.clear()
-    stages.clear()
-    whole = smallest_window(place, tokens, folder=tmp_path / "b", progress=count, **ASKED)
-    assert again == whole and rest == len(told) - 4
+    whole = search("b")
+    assert again == whole and rest == len(stages) - 4
     assert "at most 16 windows on 6 rows of 24 tokens" in stages[0]
-    stages.clear()
-    assert smallest_window(place, tokens, folder=tmp_path / "b", progress=count, **ASKED) == whole
-    assert stages == [], "a finished search times no row"
+    assert search("b") == whole and stages == [], "a finished search times no row"
 
 
 def test_what_cannot_be_searched_is_refused_and_nothing_is_written(

@@ -6,7 +6,6 @@ import re
 import pytest
 
 from farfield.validation import optional
-from farfield.validation.forecast import NEAR
 from farfield.validation.study import demo
 from farfield.validation.study.demo import COLUMNS, demonstration, predicted, row
 
@@ -43,21 +42,6 @@ def test_each_model_says_its_loss_and_its_time_and_steps_are_reported(steps):
     assert any(stage.endswith("train") and total for stage, _, total, _ in told)
     if demo.WORKERS > 1:
         assert {total for stage, _, total, _ in told if stage.endswith("train")} == {90}
-
-
-def test_a_row_is_what_the_theory_and_the_model_say(steps):
-    studies, *_ = steps
-    last = studies[-1]
-    for entry in last.trained:
-        cells = dict(zip(COLUMNS, row(entry), strict=True))
-        fields = entry.measured("attention")
-        field = min(fields, key=lambda line: abs(line["eps"] - 0.01))
-        assert cells["encoding"] == entry.prediction.name
-        assert 0 <= int(cells["TRF 99%"]) - field["trf"] < 1
-        assert 0 <= int(cells["ERF 99%"]) - field["erf"] < 1
-        near = entry.prediction.forecast
-        assert cells["forecast"] == f"{near.ratio:.2f}" + "*" * (near.distance > NEAR)
-        assert cells["measured"].startswith(f"{entry.lost()[1]:.3f} (")
 
 
 def test_the_verb_shows_each_model_once_as_it_is_trained(steps, run, tmp_path, monkeypatch):

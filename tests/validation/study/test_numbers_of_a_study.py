@@ -1,19 +1,29 @@
 """Every number of a study beside the question that it answers, or the line that it is from."""
 
+import csv
 import dataclasses
 
 import numpy as np
 import pytest
 
 import farfield
-from farfield.theory.answers.blocks import Curve, Table
+from farfield.theory.answers.answer import Label
+from farfield.theory.answers.blocks import Curve, Note, Sentence, Table
 from farfield.theory.answers.notation import terminal
 from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding
 from farfield.validation.results import LAST
 from farfield.validation.study.demo import row as demo_row
-from farfield.validation.study.place import PLACE_EPS, Place, Rank, place
+from farfield.validation.study.place import (
+    PLACE_EPS,
+    REFERENCES,
+    Place,
+    Rank,
+    _written,
+    place,
+    ranked_references,
+)
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import Studied, Study
 
@@ -66,6 +76,7 @@ def test_a_bias_that_is_known_in_some_rows_has_the_numbers_of_these():
     ]
     assert (p.row_length, [field.tokens for field in p.row_fields]) == (101, fields)
     assert [r.farthest for r in p.reaches] == [farfield.reach(SLOW, 7, length=101).farthest]
+    assert [terminal(b.text).count("tokens hold") for b in p.sentences()].count(1) == 1
     assert [(x.tested, x.value) for x in p.leaks] == [
         (n, pytest.approx(farfield.leak(SLOW, 32, n).value)) for n in (64, 101)
     ]
@@ -94,7 +105,13 @@ def test_what_was_measured_is_told_as_its_lines_have_it():
     p = predict(encoding(SLOW), trained=16, tested=(64,))
     plain = Studied(p).with_lines([*lines(1.5), *lines(1.25, "BCA")])
     assert plain.lost() == (64, 4.5, 4.4, 4.7, 6) and plain.lost(bca=True)[1] == 3.75
-    assert plain.prediction.beside.lost == plain.lost()
+    beside = plain.prediction.beside.blocks()
+    trained_here = (
+        "Trained here on rows of 16 tokens: perplexity at 64 tokens is 4.500 times that at 16 "
+        "(4.400 to 4.700), a loss of 6.00 nats a token."
+    )
+    told = [(terminal(x.text), x.label) for x in beside if isinstance(x, Sentence)]
+    assert (trained_here, Label.MEASURED) in told
     assert plain.row(False) == (SLOW, "4.500", "4.400 to 4.700", "6.000", "10.0", "30.0", "11")
     assert plain.row(True)[:2] == (f"{SLOW} + BCA", "3.750")
     sizes = {"layers": 2, "width": 32, "heads": 8, "steps": 30, "batch": 4, "length": 16}
@@ -170,6 +187,9 @@ def test_a_row_of_the_demonstration_leaves_out_what_has_no_number():
 def test_five_parameters_without_a_value_are_four_and_no_more():
     found = predict(encoding("-(a+b+c+d+f)*n"))
     assert found.missing == "TRF and leak need values for a, b, c, d"
+    for name, first in (("rope", Note), ("0", Table)):
+        kinds = [type(block) for block in predict(encoding(name))._numbers()]
+        assert kinds[0] is first and kinds.count(Table) == (first is Table)
 
 
 def test_a_place_counts_from_the_narrowest():
@@ -198,6 +218,11 @@ def test_one_head_with_a_window_is_enough_for_windows():
     blank = dataclasses.replace(mixed.forecast, ratio=None)
     rows = [*dataclasses.replace(mixed, forecast=blank)._rows()]
     assert [row[2] for row in rows if row[0].startswith("perplexity")] == [None]
+
+
+def test_what_is_read_of_the_references_is_written_as_it_was():
+    with REFERENCES.open(encoding="utf-8", newline="") as file:
+        assert [*csv.reader(file)][1:] == [*map(_written, ranked_references())]
 
 
 def test_a_long_formula_is_not_shown_beside_its_name():

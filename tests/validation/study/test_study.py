@@ -124,12 +124,6 @@ def test_large_numbers_are_short():
     assert field_text(dataclasses.replace(far, answer=Bracket(7, None))) == "at least 7"
 
 
-def test_a_study_trains_its_baselines_on_the_same_seed(tiny_study, tiny_runs):
-    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=tiny_runs)
-    assert [e.prediction.name for e in s.entries] == ["type1", "nope"] and s.asked == ("type1",)
-    assert {line["seed"] for e in s.entries for line in e.lines} == {0}
-
-
 def test_each_option_of_a_study_reaches_the_models_under_its_name(monkeypatch):
     given, told = {}, []
 
@@ -147,6 +141,20 @@ def test_each_option_of_a_study_reaches_the_models_under_its_name(monkeypatch):
     said = {"subjects": names, "train": names}
     assert given == {**said, "preset_name": "tiny", "length": 8, **same}
     assert whole.asked == ("-n", "-n/2") and told == [("place among the catalogue", 0, 1)]
+
+
+def test_a_training_reports_where_its_study_does(monkeypatch, tmp_path):
+    told = []
+
+    def run(asked, store, *, progress):
+        progress("trains", 1, 2)
+        return []
+
+    monkeypatch.setattr("farfield.validation.harness.runs.run", run)
+    subjects, notice = [("-n", encoding("-n"))], lambda *at: told.append(at)
+    survey(subjects, train=["-n"], preset_name="tiny", store=tmp_path, notice=notice)
+    stages = [("-n: theory", 0, 1, ""), ("-n: trains", 1, 2, ""), ("-n: done", 1, 1, "")]
+    assert [at for at in told if at[0].startswith("-n")] == stages
 
 
 def test_each_setting_of_a_survey_is_one_of_its_models():
