@@ -31,6 +31,10 @@ CONVERGES = """
     -log(n)*(2+cos(pi*sqrt(2)*n))-log(log(n))-log(log(n))*sin(n)/4
     -atan(sin(pi*(1+sqrt(5))*n+1/3))-5/2*log(n+1)
     log(n+1)/2*atan(sin(pi*(1+sqrt(5))*n+1/3))-2*log(n+1)
+    -n*sin(acos(1-1/10**7))
+    -n*tanh(loggamma(2+1/10**8))
+    -n**loggamma(1-1/10**9)
+    n*sin(loggamma(1+1/cosh(14)))
 """.strip().splitlines()
 DIVERGES = """
     -(LambertW(1)+log(LambertW(1))+1)*log(n)
@@ -51,6 +55,7 @@ DIVERGES = """
     -frac(n/3)*n
     -log(n)*LambertW(2*exp(2))/2
     3*atan(sin(pi*(1+sqrt(5))*n+1/3))-1/2*log(n+1)
+    n*tanh(acosh(1+exp(-14)))
 """.strip().splitlines()
 OPEN = {  # decided by hand, and left open: waves beyond one sinusoid, cancellations, arctangents
     "converges": """
