@@ -6,12 +6,14 @@ import re
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 import farfield
 from farfield.cli import GROUPS, VERBS, _require_known, application, main
-from farfield.help import EXAMPLES
+from farfield.help import EXAMPLES, Help
 from farfield.theory.answers.blocks import in_colour
 from farfield.theory.encodings.listing import catalogue
 
@@ -147,6 +149,16 @@ def test_the_help_of_a_verb_has_examples_first_and_folds_what_many_share(run, ve
     assert code == 0 and short.index(f"    farfield {EXAMPLES[verb][0]}") < short.index("╭─")
     assert "╭─ The answer" in whole and "╭─ The answer" not in short and "--json" in short
     assert short.index("--json") > short.rindex("╰─") and len(short) < len(whole)
+
+
+def test_examples_and_folded_options_are_plain_text_on_a_terminal():
+    shown = Console(force_terminal=True, file=io.StringIO(), width=99)
+    folded = SimpleNamespace(title="The answer", entries=[SimpleNamespace(names=("--json", "-1"))])
+    Help("forecast", False).render_description(shown, None, "")
+    Help("forecast", False)(shown, None, folded)
+    *examples, empty, said = shown.file.getvalue().splitlines()[-4:]
+    assert examples == [f"    farfield {line}" for line in EXAMPLES["forecast"]] and empty == ""
+    assert said == "The answer, with --help-all: --json"
 
 
 @pytest.mark.parametrize("line", [(verb, line) for verb in VERBS for line in EXAMPLES[verb]])

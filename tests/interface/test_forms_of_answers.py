@@ -361,7 +361,7 @@ RUNS = (
 )
 
 
-def test_runs_are_listed_by_label_with_their_state_and_why_they_failed(run, monkeypatch):
+def test_runs_are_listed_by_label_with_their_state_and_why_they_failed(run, monkeypatch, tmp_path):
     asked = {"1a": ("z", 0), "2b": ("y", 4)}
 
     def settings(home):
@@ -383,6 +383,23 @@ def test_runs_are_listed_by_label_with_their_state_and_why_they_failed(run, monk
         each | failed,
         each | {"key": "1a", "state": "unfinished"} | {"label": "z", "seed": 0},
     ]
+    monkeypatch.chdir(tmp_path)
+    Path("abc").mkdir()
+    assert json.loads(run("runs", "abc", "--json")[1])["runs"] == found, "a folder, and no key"
+
+
+def test_a_training_that_fails_says_which_and_why(run, monkeypatch, tmp_path):
+    def train(asked, *, notice, **_):
+        notice("begins", 0, 0)
+        raise farfield.InputError("not trained")
+
+    monkeypatch.setattr("farfield.validation.study.one_run.train", train)
+    formula = f"-n/1{'0' * 50}"
+    asked = ("train", formula, "--preset", "tiny", "--length", "2", "--tested", "2")
+    code, out, err = run(*asked, "--runs", tmp_path)
+    _, begins, why = err.splitlines()
+    assert (code, out, begins) == (2, "", f"train: {formula[:40]}: begins")
+    assert why == "farfield: not trained"
 
 
 @pytest.mark.parametrize(("proved", "reason"), [(True, None), (False, "no prover is here")])

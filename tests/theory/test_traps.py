@@ -41,6 +41,10 @@ CONVERGES = """
     -log(n)*Abs(-3+sin(n))
     -log(n)*(1/2+gamma(-5/2+1/n)^2)
     log(n)*gamma(-1/2+1/n)
+    -n*sin(acos(1-1/10**7))
+    -n*tanh(loggamma(2+1/10**8))
+    -n**loggamma(1-1/10**9)
+    n*sin(loggamma(1+1/cosh(14)))
 """.strip().splitlines()
 DIVERGES = """
     -(LambertW(1)+log(LambertW(1))+1)*log(n)
@@ -68,6 +72,7 @@ DIVERGES = """
     -log(n)*Max(1/2,sin(n))
     -log(n)*Abs(sin(n))
     log(n)*gamma(-3/2-1/n)
+    n*tanh(acosh(1+exp(-14)))
 """.strip().splitlines()
 OPEN = {  # decided by hand, and left open: waves beyond one sinusoid, cancellations, arctangents
     "converges": """

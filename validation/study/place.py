@@ -154,6 +154,11 @@ def _read(cell: str) -> Value | None:
     return Exact(int(cell)) if cell else None
 
 
+def _written(rank: Rank) -> list[str]:
+    """The line of an encoding, which `ranked_references` reads."""
+    return [rank.name, rank.bias, rank.verdict, *map(_cell, rank.receptive_fields)]
+
+
 def _cell(answer: Value | None) -> str:
     if isinstance(answer, Exact):
         return str(answer.tokens)
@@ -173,5 +178,4 @@ def _weight(rank: Rank) -> tuple[int, float]:
 if __name__ == "__main__":
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["encoding", "bias", "series", *PLACE_EPS])
-    for r in computed_references():
-        out.writerow([r.name, r.bias, r.verdict, *map(_cell, r.receptive_fields)])
+    out.writerows(map(_written, computed_references()))

@@ -471,6 +471,14 @@ def test_the_bias_of_a_layer_is_told_as_it_is_under_the_change(repair, layer, tr
     assert _formula(repair, layer, trained and encoding(trained)) == formula
 
 
+def test_changes_to_choose_from_are_told_by_the_training_length():
+    grafts = [f"graft -{rate} log(n/16), window 64" for rate in (2, 4)]
+    windows = ["window 64", "window 32", "window 64, 4 first keys"]
+    alone = ["log scale", "graft -2 log(n/64)", "graft -2 log(n/16)"]
+    assert [change.name for change in candidates(64)] == [*windows, *alone, *grafts]
+    assert recipe(64).name == grafts[0]
+
+
 @pytest.mark.parametrize("turns", [True, False])
 def test_a_model_without_settings_of_rotations_has_windows_and_grafts(turns, rotary):
     held = [Repair(window=32, sinks=4, in_cache=True)] * turns

@@ -64,6 +64,14 @@ def test_a_window_is_a_row_without_the_keys_before_it(name, outside_models, row)
     )
 
 
+def test_layers_that_heed_no_window_are_refused_each_time(refusal, outside_models, row):
+    opened = open_model(describe(outside_models.folder("llama")))
+    for module in opened.attentions.values():
+        module._forward_pre_hooks.clear()
+    for _ in range(2):
+        refusal("attention", scores, opened, row, Mask(4))
+
+
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gpt_neox"])
 def test_windows_and_first_keys_are_masks_that_the_library_is_given(name, outside_models, row):
     opened = open_model(describe(outside_models.folder(name)))
