@@ -352,6 +352,8 @@ BAD = {
     "-LambertW(n+1)": "no certificate for this form",
     "-2*log(n+1)+(-1)^n": "no certificate for this form",
     "-2*log(n+1)-(3/2)^(n/9)": "no certificate for this form",
+    "-2*log(n+1)-(1/2)^(a*n)": "no certificate for this form",
+    "-2*log(n+1)-exp(n)": "no certificate for this form",
     "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "-log(1+n)^2/(1+sin(n)^2)": "no certificate for this form",
     "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",

@@ -166,6 +166,7 @@ def test_a_value_at_a_jump_rests_on_the_proof_that_it_is_there():
     assert sign(jump).evidence == proof and not sign(jump.xreplace({one: one / 2})).evidence
     found = map(signs._nearby_rational, (one, one / 2, one / 10080, ROOT2))
     assert [*found] == [fmpq(1), fmpq(1, 2), None, None]
+    assert signs._nearby_rational(X) is None
 
 
 def test_a_sign_that_turns_has_none():
@@ -347,6 +348,11 @@ def test_exact_coefficients_by_hand(ask, wanted):
 )
 def test_zeros_say_how_they_are_proved(c, proof):
     assert proved_zero(c) == proof
+
+
+def test_the_logarithm_of_a_product_of_negative_factors_is_left_alone():
+    product = (1 - ROOT2) * (1 - sympy.sqrt(3))
+    assert zeros._log_of_primes(product) == sympy.log(product)
 
 
 @pytest.mark.parametrize(

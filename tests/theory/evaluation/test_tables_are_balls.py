@@ -10,7 +10,7 @@ import sympy
 from flint import arb
 
 from farfield import InputError, encoding, layered_receptive_field
-from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy
+from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy, require_memory
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
@@ -284,6 +284,8 @@ def test_what_is_beyond_floats_is_rounded_or_minus_infinity(text, at, values):
 
 def test_a_table_larger_than_the_memory_is_refused_at_once(refusal):
     refusal("fits into the memory", encoding("-n").bias, range(10**15))
+    refusal("table of 999,999,999,999,999,999 numbers", require_memory, 10**18 - 1)
+    refusal(r"table of more than 10\^18 numbers", require_memory, 10**18)
 
 
 class Plain(Arrays):
