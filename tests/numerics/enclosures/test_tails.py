@@ -261,6 +261,19 @@ def test_a_growing_argument_is_large_and_in_the_right_half_plane(terms, proved):
             in_right_half_plane(g)
 
 
+@pytest.mark.parametrize("text", ["-2*log(n+1)", "-sqrt(n+1)", "-log(n+20)-2*log(log(n+20))"])
+def test_a_bias_is_enclosed_on_the_sector_and_on_no_other(text):
+    bias = read_bias(read(text))
+    with precision(128):
+        for theta in (0.5, 0.125):
+            held = at(bias.on_sector(arb(16), theta), 17)
+            for share in (-1, 0, 0.5, 1):
+                point = acb(17, math.asin(theta) * share)
+                assert held.overlaps(compile_complex(bias.in_s, bias.s)(point, False))
+            beyond = acb(17 + 2 * theta, 0)
+            assert not held.overlaps(compile_complex(bias.in_s, bias.s)(beyond, False))
+
+
 def test_exact_coefficients_cancel_exactly():
     s = tail_enclosure(S, S, variable(40))
     for part, minus in (
