@@ -309,10 +309,12 @@ def _step_of(
         weights = step_weights(bias, size, totals[bias])
         if layer.sinks:
             seen = bias if _window_of(bias) is None else bias.args[0][0]
-            there = np.exp(tabulate(seen, np.arange(size)))[max(0, size - layer.sinks) :].sum()
-            mass = np.exp(tabulate(bias, np.arange(size))).sum()
-            sunk += there / (mass + there)
-            weights = weights * mass / (mass + there)
+            first = max(0, size - layer.sinks)  # the least distance of a sink
+            there = np.exp(tabulate(seen, np.arange(size)))[first:].sum()
+            weights = np.where(np.arange(size) < first, np.exp(tabulate(bias, np.arange(size))), 0)
+            whole = weights.sum() + there
+            sunk += there / whole
+            weights /= whole
         kernel += weights
     a, heads = float(layer.mixing), len(layer.biases)
     return _residual(kernel / heads, a), a * sunk / heads

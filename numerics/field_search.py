@@ -116,7 +116,7 @@ def searched(
     compare: TailComparison, eps: sympy.Rational, *, every_digit: bool
 ) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
-    s, most, coarse, vast = compare.series, compare.series.max_bits, True, False
+    s, most, coarse = compare.series, compare.series.max_bits, True
     guesses, low, high = _foreseen(compare, eps), 0, s.support
 
     def proved(j: int) -> bool:
@@ -136,10 +136,9 @@ def searched(
     try:
         for low, high in brackets:
             check_time()
-            if high is None and low >= COUNTED and not vast:
-                vast = True
-                if (answer := _enclosure(s, eps)) is not None:
-                    return answer, _beyond_reason(most)
+            vast = high is None and low >= COUNTED
+            if vast and (answer := _enclosure(s, eps)) is not None:
+                return answer, _beyond_reason(most)
             if low >= COUNTED and not every_digit:
                 return _magnitude(compare, eps, low, high, guesses)
             if high is None and low.bit_length() > most:

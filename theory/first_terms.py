@@ -61,7 +61,7 @@ def skipped_terms(p: Expr, needs: list[tuple[Expr, str]] | None = None) -> tuple
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
     with precision(256):
-        if _has_value(p, _between(0, MOST_TERMS - 1), False):
+        if _has_value(p, _between(0, MOST_TERMS), False):
             return ()
         first = [t for t in range(FIRST) if not _has_value(p, fmpq(t))]
         halved = _halved(p, FIRST, MOST_TERMS - 1, [MOST_BALLS])
@@ -76,7 +76,7 @@ def _failing(needs: list[tuple[Expr, str]]) -> tuple[tuple[int, ...], bool]:
     MOST_TERMS."""
     with precision(64):
         near = [{_holds(x, fact, fmpq(t)) for x, fact in needs} for t in range(FIRST)]
-        is_all = all(_holds(x, fact, _between(FIRST, MOST_TERMS - 1)) for x, fact in needs)
+        is_all = all(_holds(x, fact, _between(FIRST, MOST_TERMS)) for x, fact in needs)
     failing = tuple(t for t, held in enumerate(near) if False in held)
     return failing, is_all and all(False in held or None not in held for held in near)
 
@@ -151,10 +151,10 @@ def _has_value(p: Expr, distance: fmpq | arb, undetermined: bool = True) -> bool
     except Undetermined:
         return undetermined
     except (Undefined, ZeroDivisionError, OverflowError):
-        return isinstance(distance, fmpq) and is_masked(p, distance)
+        return is_masked(p, distance)
 
 
-def is_masked(p: Expr, distance: fmpq) -> bool:
+def is_masked(p: Expr, distance: fmpq | arb) -> bool:
     """Whether a bias with masks has a weight of exactly 0: all terms of its sum are masked."""
     if type(sympy.S.NegativeInfinity) not in kinds(p):
         return False

@@ -397,8 +397,7 @@ class _ParameterSearch:
             return near
         whole = line.part.start, line.part.end
         inner = [end[1] if end else x for end, x in zip(ends, whole, strict=True)]
-        held = [end is not None or c for end, c in zip(ends, closed, strict=True)]
-        return simplest(*inner, *held)
+        return simplest(*inner, *closed)
 
     def _unmet(
         self,

@@ -129,7 +129,7 @@ def constant_log(c: Expr) -> Expr:
     """log c with the logarithms of rationals written by primes, so that they cancel."""
     if c.is_Rational and c > 0 and max(c.p, c.q) < 10**12:
         return sympy.Add(*(k * sympy.log(q) for q, k in door.factorrat(c).items()))
-    return door.expand_log(sympy.log(c), force=True)
+    return door.expand_log(sympy.log(c))
 
 
 def _spread(e: Expr) -> Expr:

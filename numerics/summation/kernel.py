@@ -283,7 +283,7 @@ def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
         return [(u, S.One)]
     if not u.is_polynomial(n):
         together = door.factor_terms(door.together(u))
-        if together.is_Mul or together.is_Pow:
+        if together != u and (together.is_Mul or together.is_Pow):
             return _factors(together, start, strict)
         raise Unrecognised(f"{u} has no factors in closed form")
     return _polynomial_factors(door.polynomial(u, n), start, strict)
@@ -414,7 +414,7 @@ def hurwitz(r: arb, x: arb) -> arb:
     >>> hurwitz(arb(10) ** 30, arb(2)).overlaps(arb(2) ** -(arb(10) ** 30))
     True
     """
-    if x > 0 and r > 4 * ctx.prec * (x + 1):
+    if r > 4 * ctx.prec * (x + 1):
         others = (-r * (1 + 1 / x).log()).exp() * (1 + (x + 1) / (r - 1))
         return (-r * x.log()).exp() * (1 + others.union(0))
     return r.zeta(x)

@@ -105,7 +105,7 @@ def find(
 def _linear_in_waves(p: Expr) -> Expr:
     """p with products and powers of sines and cosines as sums: sin^2 + cos^2 is 1."""
     waves = [w for w in p.atoms(sympy.sin, sympy.cos) if w.has(n)]
-    if not waves or len(p.args) > MAX_OPERATIONS or p.count_ops() > MAX_OPERATIONS:
+    if not waves or p.count_ops() > MAX_OPERATIONS:
         return p
     names = {w: sympy.Dummy(real=True) for w in waves}  # sin(a + pi n) stays one wave
     wide = door.expand(p.xreplace(names)).xreplace({name: w for w, name in names.items()})

@@ -199,7 +199,7 @@ def window_error(
         subject,
         asked,
         lambda bias: _error_of(bias, w, logit, value, weight),
-        decisive(lambda head: (head.span() or (0, 0))[1], lambda head: head.label is Label.THEOREM),
+        decisive(lambda head: head.span()[1], lambda head: head.label is Label.THEOREM),  # type: ignore[index]
         divergent=whole,
         budget_s=budget_s,
     )

@@ -110,6 +110,11 @@ REFUSED = [  # a question, the option that is changed, and what is said
     (attention_resolution, {"scale": "n*sqrt(2)"}, "positive number"),
     (attention_resolution, {"f": [1e308, 0.0], "scale": 10}, r"exceed 1e\+300"),
     (dtype_horizon, {"dtype": "int8"}, "fp16"),
+    *(
+        (question, {"f": "where(n<1,-inf,-n)"}, "minus infinite at n = 0")
+        for question in (leak, field, certified_window, dtype_horizon)
+    ),
+    (attention_ceiling, {"distance": -1}, "whole number from 0"),
 ]
 
 

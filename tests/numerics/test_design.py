@@ -830,6 +830,15 @@ def test_a_quantity_is_what_its_record_says(name):
     assert (asked.row(-n), whole.row(wave)) == (-n, wave)
 
 
+def test_no_bias_reaches_more_than_the_keys_that_share_alike():
+    """Of k keys alike each has a share of 1/k; e^29 others make up for 29 nats."""
+    for given, most in (({"share": f"1/{k}"}, k) for k in range(2, 9)):
+        asked = quantity("reach", {"advantage": 0, **given})
+        assert asked.most(asked) == most
+    near, far = (quantity("reach", {"advantage": x}) for x in (29, "61/2"))
+    assert near.most(near) == 1 + math.floor(math.exp(29)) and far.most(far) is None
+
+
 def test_a_share_that_is_met_exactly_is_within_a_bound_that_holds_it():
     leak, bias = quantity("leak", {"trained": 4}), sympy.Piecewise((0, n < 8), (-S.Infinity, True))
     assert leak.within(bias, S.Half) and not leak.within(bias, S.Half, strict=True)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import sympy
 
+from farfield import encoding
 from farfield import layered_receptive_field as field
+from farfield.numerics.depth import _quantile, _window_of
 
 LOCAL = {"window": 100, "mixing": "1/20"}
 
@@ -55,12 +57,85 @@ def test_a_free_layer_needs_its_row_and_looks_across_it(refusal):
 
 
 def test_sinks_take_their_share_to_the_beginning_of_the_row(refusal):
+    for window, row, keys in ((64, 64, 64), (12, 14, 14), (12, 64, 16), (2, 3, 3)):
+        near = field(layers=[{"window": window, "sinks": 4, "mixing": 1}], length=row, q="1/9")
+        assert near.sunk == pytest.approx(min(4, row) / keys)
+    free = field(layers=[{"mechanism": "-n/8", "sinks": 4, "mixing": 1}], length=64, q="1/2")
+    weights = np.exp(-np.arange(64) / 8)
+    assert free.sunk == pytest.approx(weights[60:].sum() / weights.sum())
+    assert free.tokens == 1 + int(np.argmax(weights.cumsum() >= weights.sum() / 2))
     one = field(layers=[{"window": 12, "sinks": 4, "mixing": 1}], length=512, q="7/10")
     assert one.sunk == pytest.approx(4 / 16) and one.tokens == 12
     assert field(layers=[{"window": 12, "sinks": 4, "mixing": 1}], length=512).tokens == 512
     two = field(layers=[{"window": 12, "sinks": 4, "mixing": "1/2"}] * 2, length=512)
     assert two.sunk == pytest.approx(1 - (1 - 1 / 8) ** 2)
     refusal("attention sinks are its first keys", field, layers=[{"window": 12, "sinks": 4}])
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("where(n<64,-n/8,-oo)", 64),
+        ("where(n<=63,0,-oo)", 64),
+        ("-n/8", None),
+        ("where(n<64,0,-n)", None),
+        ("where(n<64,0,where(n<70,-1,-oo))", None),
+        ("where(2*n+sin(n)<9,0,-oo)", None),
+        ("where(n<sqrt(70),0,-oo)", None),
+        ("where(n%2<1,0,-oo)", None),
+        ("where(n%3==0,0,-oo)", None),
+        ("where(n>=0,-n,-oo)", None),
+    ],
+)
+def test_the_keys_of_a_window_are_read_from_its_bias(text, keys):
+    assert _window_of(encoding(text).formula) == keys
+
+
+@pytest.mark.parametrize(
+    ("q", "whole", "sunk", "found"),
+    [  # of a mass of 1/2, 1/4, 1/8 at the first three distances
+        (0.5, True, 0, (1, 0)),
+        (0.9, True, 0, (3, 2)),
+        (0.5, True, 0.125, (1, 0)),
+        (0.75, True, 0.125, (2, 1)),
+        (0.875, True, 0.125, (3, 2)),
+        (0.9, True, 0.125, (3, 0)),
+        (0.9, False, 0, (None, 2)),
+        (0.875, False, 0, (3, 2)),
+        (0.8, False, 0, (3, 1)),
+        (0.75, False, 0, (2, 1)),
+    ],
+)
+def test_a_quantile_is_that_of_the_row_or_of_the_whole_mass(q, whole, sunk, found):
+    assert _quantile(np.array([0.5, 0.75, 0.875]), q, whole, sunk) == found
+
+
+def test_a_bracket_of_several_heads_holds_that_of_each():
+    several, wide, narrow = (
+        field(f, 3).bracket
+        for f in ("[-6/5*log(1+n); -5/4*log(1+n)]", "-6/5*log(1+n)", "-5/4*log(1+n)")
+    )
+    assert (several.low, several.high) == (narrow.low, wide.high) != (wide.low, narrow.high)
+    assert 1 < narrow.low < wide.low and 3 * narrow.low < narrow.high <= 3 * narrow.low + 4
+
+
+@pytest.mark.parametrize(
+    ("layers", "options", "why"),
+    [
+        (["-n"], {"f": "-n"}, "takes no formula"),
+        (["-n"], {"a": 3}, "takes no formula"),
+        (["-n"] * 10_001, {}, "takes no formula"),
+        (10_001, {"f": "-n"}, "layers"),
+        (0, {"f": "-n"}, "layers"),
+    ],
+)
+def test_layers_are_a_number_or_a_list_of_all(refusal, layers, options, why):
+    refusal(why, field, layers=layers, length=64, **options)
+
+
+def test_ten_thousand_layers_are_read():
+    assert field(layers=["where(n<1,0,-oo)"] * 10_000).tokens == 1
+    assert field("where(n<1,0,-oo)", 10_000).layers == 10_000
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from flint import arb
 
 from farfield import design, dtype_horizon, encoding, leak
+from farfield.numerics.questions import numeric
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_horizons_of_halvings_are_those_of_torch_formats(long, names):
         ("Piecewise((0,n<4),(-100,n<10),(-1,n<12),(-200,True))", "fp32", False, 12),
         ("alibi", "fp16", False, 4437),
         ("-n/256", "bf16", False, 23778),
+        ("where(n%2==0,where(n<11,0,-500*n),where(n<10,-n/100,-500*n))", "fp16", False, 11),
         # a quarter of a step below the smallest normal number, to which it rounds
         ("where(n < 2, n*log(1/2^14 - 1/2^26), -oo)", "fp16", True, 2),
         ("where(n < 2, n*log(1/2^14 - 1/2^24), -oo)", "fp16", True, 1),
@@ -126,6 +129,17 @@ def test_the_former_name_of_the_tested_length_works_with_a_hint():
     with pytest.warns(DeprecationWarning, match="tested"):
         found = design("alibi", leak="1/1000", trained=64, evaluated=512)
     assert found == design("alibi", leak="1/1000", trained=64, tested=512)
+
+
+@pytest.mark.parametrize(
+    ("middle", "radius", "told"),
+    [(1, 2.0**-22, True), (1, 2.0**-21, False), (0, 0.9e-12, True), (0, 1.2e-12, False)],
+)
+def test_a_number_has_twenty_bits_or_an_error_below_1e_12(middle, radius, told):
+    found = numeric(arb(middle, radius), 0.0, 1.0)
+    assert ("value" in found, found.get("status") == "enclosed") == (told, not told)
+    ends = max(0, middle - radius), min(1, middle + radius)
+    assert found["enclosure"] == pytest.approx(ends, abs=1e-14)
 
 
 @pytest.mark.parametrize("f", ["-1000*n", "-10^20*log(1+n)", "-10^50*log(3+n)"])

@@ -11,6 +11,7 @@ import sympy
 from farfield import encoding, price_of_distance, reach
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.search import Bracket, Exact
+from farfield.numerics.summation.series import _series
 from farfield.theory.functions.nodes import n
 
 mpmath.mp.dps = 40
@@ -173,3 +174,27 @@ def test_rows_of_a_billion_keys():
 def test_an_answer_lists_64_runs():
     found = reach("where(n%2==0,0,-oo)", 7, length=200)
     assert found.tokens == 100 and found.intervals == tuple((k, k) for k in range(0, 128, 2))
+
+
+def test_an_answer_beyond_all_bits_has_a_lower_bound():
+    """An advantage of g reaches about e^(g/2) distances: 2^1442 of them."""
+    found = reach("-2*log(1+n)", 2000)
+    assert 2**1000 < found.answer.low <= 2**1024 and found.answer.high is None
+    assert str(found.reason) == "the answer has more than 1024 bits" and found.tokens is None
+
+
+@pytest.mark.parametrize("share", ["1/2", "1/5"])
+def test_rows_that_balls_do_not_sum_are_priced_in_floats(monkeypatch, share):
+    """Also where no key is reached, where the last is, and where single keys are."""
+    monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
+    _series.cache_clear()
+    f, length = "-n*sin(n)^2", 800
+    prices = head_prices(encoding(f).bias(np.arange(length)))[0]
+    bar = prices + math.log(sympy.Rational(share) / (1 - sympy.Rational(share)))
+    for gain in (-9, 0.25, 1.5, 4, 2000):
+        found, inside = reach(f, gain, share=share, length=length), bar <= gain
+        ends = np.flatnonzero(np.diff(np.concatenate([[0], inside, [0]])))
+        assert found.tokens == inside.sum() and found.label == "approximate"
+        assert found.intervals == tuple((a, b - 1) for a, b in ends.reshape(-1, 2).tolist())[:64]
+    found = price_of_distance(f, 7, length=length)
+    assert found.value == prices[7] and str(found.reason).endswith("; float64 sums")

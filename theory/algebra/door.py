@@ -34,6 +34,7 @@ AGAIN_S = 0.5  # where an exception was lost, as in a finaliser, it is raised ag
 IDLE_S = 5.0  # after which no one looks any more
 PATIENCE = 10  # times the processor time of a step that may pass on a machine with other work
 FEW = 1_000  # a denominator of an exponent up to which SymPy draws any root in no time
+GUARD_BITS = 240  # of the argument of a function that SymPy evaluates
 SPLIT = 1 << 15  # SymPy splits off smaller primes
 
 
@@ -462,3 +463,19 @@ _doubt(sympy.Max, "negative", _unless_an_argument("is_extended_nonnegative"))
 _doubt(sympy.Max, "nonpositive", _unless_an_argument("is_extended_positive"))
 _doubt(sympy.Min, "positive", _unless_an_argument("is_extended_nonpositive"))
 _doubt(sympy.Min, "nonnegative", _unless_an_argument("is_extended_negative"))
+
+
+def _with_guard_bits(owner: type[Expr]) -> None:
+    """It rounds arguments to two bits for a sign: loggamma(1 + 10^-7) and acos(1 - 10^-7) were 0. A
+    value of 0 may be another one that is smaller than the rounding."""
+    of_sympy = owner._eval_evalf
+
+    def valued(e: Expr, bits: int) -> Expr | None:
+        value = of_sympy(e, bits + GUARD_BITS)
+        return None if value == 0 else value
+
+    owner._eval_evalf = valued
+
+
+_with_guard_bits(sympy.Function)
+_with_guard_bits(sympy.polygamma)

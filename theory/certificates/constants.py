@@ -226,5 +226,5 @@ def _in_parts(a: Expr, digits: int) -> bool:
         x = float(exponent) if exponent.is_Rational else -1
         scale = math.exp(min(x, 64))
     else:
-        return _is_inverse(a) or (_is_root(a) and bool(a.base > 0 and a.exp > 0))
+        return _is_inverse(a) or _is_root(a)
     return 0 < x < 64 and scale * x**4 * math.exp(x / 64) * 10**digits < 24 * 64**3

@@ -51,7 +51,7 @@ def checked(text: str) -> str:
     library = compiled(coqc)
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "Received.v"
-        file.write_text(text, encoding="utf-8")
+        file.write_bytes(text.encode())
         done = _run(coqc, library, file, "-Q", place, "")
         if done.returncode:
             raise Rejected(_reason(done.stderr))
@@ -78,7 +78,7 @@ def compiled(coqc: str) -> Path:
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(dir=place.parent) as folder:
             made = Path(folder)
             for name in needed:
                 shutil.copyfile(LIBRARY / f"{name}.v", made / f"{name}.v")
@@ -117,7 +117,7 @@ def closure(modules: tuple[str, ...]) -> list[str]:
     for module in modules:
         if module in order:
             continue
-        text = (LIBRARY / f"{module}.v").read_text(encoding="utf-8")
+        text = (LIBRARY / f"{module}.v").read_bytes().decode()
         for line in re.findall(r"From Farfield Require (?:Import|Export)([^.]*)\.", text):
             order += [name for name in closure(tuple(line.split())) if name not in order]
         order.append(module)

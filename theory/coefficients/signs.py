@@ -181,10 +181,8 @@ def sign_factors(c: Expr) -> tuple[Expr, ...]:
     for f in sympy.Mul.make_args(door.factor(numerator)):
         if f.is_positive:
             continue
-        if f.is_Pow and f.exp.is_Integer and f.exp > 0:
-            factors += _linear_factors(f.base) * (1 if f.exp % 2 else 2)
-        elif f.is_Pow and not f.exp.is_Integer:  # defined only for a base >= 0
-            factors += _linear_factors(f.base)
+        if f.is_Pow:  # defined only for a base >= 0, unless the exponent is an integer
+            factors += _linear_factors(f.base) * (2 if f.exp % 2 == 0 else 1)
         else:
             factors += _linear_factors(f)
     return tuple(factors)
@@ -211,7 +209,7 @@ def proved_rational(c: Expr, context: Context) -> Coefficient:
     >>> proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2), Context())
     3/2
     """
-    if c.is_Rational or not c.args:
+    if c.is_Rational:
         return coefficient(c)
     guess = _nearby_rational(c)
     if guess is None:

@@ -86,8 +86,6 @@ def _log_of_primes(a: Expr) -> Expr:
             total += exponent
         elif (logarithm := _known_logarithm(base)) is not None:
             total += exponent * logarithm
-        elif base.is_positive and exponent.is_real and base != a:
-            total += exponent * sympy.log(base)
         elif base.is_positive and exponent.is_real:
             total += exponent * sympy.log(base, evaluate=False)
         else:

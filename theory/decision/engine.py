@@ -297,7 +297,7 @@ def _choices(p: Expr) -> Iterator[list[Expr]]:
     """p with each value of its first term that is a Min, Max or Piecewise."""
     for term in sympy.Add.make_args(p):
         factor, choice = term.as_independent(sympy.Min, sympy.Max, sympy.Piecewise)
-        if not factor.has(n) and isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):
+        if isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):
             pieces = isinstance(choice, sympy.Piecewise)
             values = [v for v, _ in choice.args] if pieces else choice.args
             yield [p - term + factor * v for v in values]

@@ -46,8 +46,8 @@ def statements() -> tuple[Statement, ...]:
     >>> [s.place for s in statements() if "theorem-0.4" in s.proves]
     ['Windowable.theorem_0_4']
     """
-    recorded = json.loads((HERE / "statements.json").read_text(encoding="utf-8"))
-    index = tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))
+    recorded = json.loads((HERE / "statements.json").read_bytes())
+    index = tomllib.loads((HERE / "index.toml").read_bytes().decode())
     checked = {(file, s["name"]): s for file, names in recorded.items() for s in names}
     return tuple(
         Statement(

@@ -221,18 +221,18 @@ def _at_infinity(t: Any, order: int, g: Any) -> Any:
     small = 1 / g
 
     def of_loggamma(k: int) -> fmpq:
-        return fmpq.bernoulli(k + 1) / ((k + 1) * k) if k % 2 else fmpq(0)
+        return fmpq.bernoulli(k + 1) / ((k + 1) * k) if k else fmpq(0)
 
     def of_digamma(k: int) -> fmpq:
         if k < 2:
             return fmpq(-k, 2)
-        return fmpq(0) if k % 2 else -fmpq.bernoulli(k) / k
+        return -fmpq.bernoulli(k) / k
 
     def of_derivative(k: int) -> fmpq:  # of x^-(order + k), but for the sign (-1)^(order+1)
         if k < 2:
             return fmpq(math.factorial(order - 1 + k), 1 + k)
         factor = fmpq(math.factorial(k + order - 1), math.factorial(k))
-        return fmpq(0) if k % 2 else fmpq.bernoulli(k) * factor
+        return fmpq.bernoulli(k) * factor
 
     if order < 0:
         main = (g - HALF) * g.log() - g + sympy.log(2 * sympy.pi) / 2
@@ -257,8 +257,6 @@ def gamma_of(t: Any, g: Any) -> Any:
 
 
 def _expand_polygamma(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
-    if not (order.is_Integer and 0 <= order <= MAX_ORDER):
-        raise Undecided("polygamma of a variable order")
     return polygamma_of(t, int(order), t.transseries(a))
 
 
@@ -278,11 +276,6 @@ def _expand_binomial(t: Any, e: Expr, top: Expr, bottom: Expr) -> Any:
 
 def _polygamma_array(xp: Any, order: Any, x: Any) -> Any:
     return xp.special("digamma")(x) if order == 0 else xp.special("polygamma")(int(order), x)
-
-
-def _binomial_array(xp: Any, a: Any, b: Any) -> Any:
-    """By logarithms where there is no function of its own; top and bottom grow together."""
-    return xp.special("binom")(a, b)
 
 
 FUNCTIONS = (
@@ -346,7 +339,7 @@ FUNCTIONS = (
         residue=_binomial_residue,
         ball=_binomial_ball,
         expansion=_expand_binomial,
-        array=_binomial_array,
+        array=lambda xp, a, b: xp.special("binom")(a, b),
     ),
     Function(
         node=sympy.harmonic,

@@ -210,8 +210,6 @@ def direction(g: Transseries) -> int | None:
         return direction(g)
     if any(unbounded(d) for _, d in g.terms[1:]):
         return None
-    if not oscillates(c):
-        return g.context.sign(c)
     try:
         return eventual_sign(c, g.context)
     except Undecided:

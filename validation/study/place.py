@@ -138,7 +138,7 @@ def computed_references() -> list[Rank]:
 @functools.cache
 def ranked_references() -> tuple[Rank, ...]:
     """The ranks of the references, as `references.csv` holds them."""
-    with REFERENCES.open(encoding="utf-8", newline="") as file:
+    with REFERENCES.open(encoding="utf-8") as file:
         _, *rows = csv.reader(file)
     return tuple(
         Rank(name, bias, Verdict(verdict), tuple(map(_read, cells)))
@@ -152,6 +152,11 @@ def _read(cell: str) -> Value | None:
     if high:
         return Enclosure(float(low), float(high))
     return Exact(int(cell)) if cell else None
+
+
+def _written(rank: Rank) -> list[str]:
+    """The line of an encoding, which `ranked_references` reads."""
+    return [rank.name, rank.bias, rank.verdict, *map(_cell, rank.receptive_fields)]
 
 
 def _cell(answer: Value | None) -> str:
@@ -173,5 +178,4 @@ def _weight(rank: Rank) -> tuple[int, float]:
 if __name__ == "__main__":
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["encoding", "bias", "series", *PLACE_EPS])
-    for r in computed_references():
-        out.writerow([r.name, r.bias, r.verdict, *map(_cell, r.receptive_fields)])
+    out.writerows(map(_written, computed_references()))

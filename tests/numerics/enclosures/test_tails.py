@@ -13,9 +13,14 @@ from farfield.numerics.enclosures.tails import (
     HalfLine,
     TailEnclosure,
     Unproved,
+    constant,
+    exp,
     growth,
+    in_right_half_plane,
     level,
+    log,
     monomial,
+    power,
     raised,
     tail_enclosure,
     times,
@@ -129,6 +134,9 @@ def test_what_grows_or_is_too_near_is_unproved():
         where.bound(level(1))
     with pytest.raises(Unproved, match="not yet positive"):
         HalfLine((arb(10),)).log_value(level(3))
+    late = monomial((), (((fmpq(0), fmpq(1), fmpq(5)), fmpq(1)), ((fmpq(0), fmpq(2)), fmpq(-1))))
+    with pytest.raises(Unproved, match="not proved to decrease"):  # exp(L log(L)^5 - L^2) falls at
+        half_line(arb(2)).bound(late)  # L = 2, but not at 100
     assert half_line(arb("0.5")).bound(monomial((fmpq(-1), fmpq(-5)))) > 0
 
 
@@ -166,6 +174,7 @@ IN_LOGARITHM = {  # a bias, and the same in s = log n
         "log1p(exp(-s))/2 + exp(s) - log(pi)/2 - log(2)/2 + 1"
     ),
     "-digamma(n+1)*2": "-2*s - 2*log1p(exp(-s)) - 2*psi_rest(exp(s) + 1)",
+    "-log((n+2)^n)": "-s*exp(s) - log1p(2*exp(-s))*exp(s)",
     "-log(n+20)^(11/10)": "-s**(11/10)*expm1(11*log1p(log1p(20*exp(-s))/s)/10) - s**(11/10)",
     "-log(6*n+6)": "-s - log1p(exp(-s)) - log(3) - log(2)",
     "-log(1/(n+2)+1/(n+3))": (
@@ -228,6 +237,72 @@ def test_a_bias_is_proved_steeper_than_a_power(text, power, late, early):
         assert early is None or not bias.is_steep(arb(power), arb(early))
 
 
+@pytest.mark.parametrize(
+    ("terms", "proved"),
+    [  # coefficients of s and of 1, from s = 40 on; the least size is 1
+        ((1, -38), True),
+        ((1, -39.5), False),
+        ((1, 5), True),
+        ((1, acb(0, 30)), True),
+        ((1, acb(0, 50)), False),
+        ((acb(1, 0.9), 0), True),
+        ((acb(1, 1.1), 0), False),
+        ((-1, 0), False),
+        ((0, 60), False),  # it does not grow
+    ],
+)
+def test_a_growing_argument_is_large_and_in_the_right_half_plane(terms, proved):
+    s, one = (acb(c) for c in terms)
+    g = TailEnclosure(half_line(arb(40)), {level(1): s, UNIT: one})
+    if proved:
+        in_right_half_plane(g)
+    else:
+        with pytest.raises(Unproved):
+            in_right_half_plane(g)
+
+
+@pytest.mark.parametrize("text", ["-2*log(n+1)", "-sqrt(n+1)", "-log(n+20)-2*log(log(n+20))"])
+def test_a_bias_is_enclosed_on_the_sector_and_on_no_other(text):
+    bias = read_bias(read(text))
+    with precision(128):
+        for theta in (0.5, 0.125):
+            held = at(bias.on_sector(arb(16), theta), 17)
+            for share in (-1, 0, 0.5, 1):
+                point = acb(17, math.asin(theta) * share)
+                assert held.overlaps(compile_complex(bias.in_s, bias.s)(point, False))
+            beyond = acb(17 + 2 * theta, 0)
+            assert not held.overlaps(compile_complex(bias.in_s, bias.s)(beyond, False))
+
+
+def test_exact_coefficients_cancel_exactly():
+    s = tail_enclosure(S, S, variable(40))
+    for part, minus in (
+        (power(s.scaled(fmpq(2)), fmpq(-3)), -(S**-3) / 8),
+        (power(s, fmpq(1, 2)), -sympy.sqrt(S)),
+        (power(s.scaled(fmpq(2)), fmpq(3)), -8 * S**3),
+        (log(s), -sympy.log(S)),
+        (exp(s), -sympy.exp(S)),
+    ):
+        assert not (part + tail_enclosure(minus, S, variable(40))).terms
+    for c in (fmpq(0), fmpq(1, 2), fmpq(-2), acb(0, 1)):
+        assert at(exp(constant(s.where, c)), 60).overlaps(
+            acb(arb(c)).exp() if isinstance(c, fmpq) else c.exp()
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("-n-floor(n/3)", "floor has no analytic form here: a step is not analytic"),
+        ("-n-polygamma(1,n+1)", "polygamma has no analytic form here: not for these arguments"),
+    ],
+)
+def test_what_is_not_analytic_is_named_with_its_reason(text, why):
+    with pytest.raises(Unrecognised) as refused:
+        read_bias(read(text))
+    assert str(refused.value) == why
+
+
 def test_a_function_without_bounds_is_named():
     with pytest.raises(Unrecognised, match="has no bounds at infinity"):
         tail_enclosure(sympy.floor(S), S, variable(12))
@@ -259,6 +334,7 @@ WIDTHS = {  # terms and log2 of the radius at log x = 60, on the half-line from 
     "1/(s+1)+1/(s+2)+1/(s+3)": (6, -29.9, 6, -11.1),
     "s**log(2)": (None, None, None, None),
     "exp(-s*(2+sin(s)))": (None, None, None, None),
+    "exp(-s**2*(2+sin(s)))": (1, -8 * 60 / math.log(2)) * 2,  # as x^-8
 }
 
 

@@ -1,6 +1,7 @@
 """The general path: against closed forms, against itself at other precisions, over the battery."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -13,7 +14,14 @@ from flint import acb, arb, fmpq
 from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, level, tail_enclosure
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import Exact, Unrecognised
-from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
+from farfield.numerics.summation.analytic import (
+    Analytic,
+    _sector,
+    _turns,
+    analytic_kernel,
+    smooth_row,
+)
+from farfield.numerics.summation.analytic_bias import read_bias
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import series
 from farfield.theory.formula.grammar import read
@@ -163,6 +171,42 @@ def test_waves_in_log_n(text, bias):
             found = k.tail(j)
             assert found.rel_accuracy_bits() > 50
             assert float(found.mid()) == pytest.approx(float(known), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("phase", "turns"),
+    [
+        ("log(n)", False),  # by log 100
+        ("1.36*log(n)", False),
+        ("1.37*log(n)", True),
+        ("-2*log(n)", True),
+        ("sqrt(n)/100", False),  # less than a turn from 10^3 to 10^5, more up to 10^6
+        ("sqrt(n)/40", True),  # more, less up to 10^4
+        ("n", True),
+        ("1/n", False),
+        ("5", False),
+    ],
+)
+def test_a_phase_turns_or_does_not(phase, turns):
+    assert _turns(read(phase)) is turns
+
+
+@pytest.mark.parametrize(("rate", "first"), [("1/3", None), ("2/3", 32)])
+def test_a_sector_begins_where_the_terms_are_below_the_root_or_nowhere(rate, first):
+    assert _sector(read_bias(read(f"-{rate}*log(n+2)")), 0.5, 0) == first
+
+
+def test_a_formula_that_is_too_wide_is_tried_farther_out(monkeypatch):
+    """On a narrow sector no order is high enough up to 448; the sum is the same."""
+    wide = analytic_kernel(read("-2*log(1+n)-1/(n+2)"), 0)
+    narrow = replace(wide, sector=replace(wide.sector, theta=0.03125))
+    tried, formula = [], Analytic._formula
+    monkeypatch.setattr(Analytic, "_formula", lambda *x: tried.append(x[1]) or formula(*x))
+    with precision(64):
+        near, far = narrow.tail(0), narrow.tail(100)
+        assert near.overlaps(wide.tail(0)) and far.overlaps(wide.tail(100))
+        assert min(near.rel_accuracy_bits(), far.rel_accuracy_bits()) > 70
+    assert sorted({*tried}) == [48, 100, 112, 200, 224, 400, 448]
 
 
 def test_bounds_of_functions_of_a_growing_quantity():

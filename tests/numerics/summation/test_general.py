@@ -3,13 +3,19 @@
 import numpy as np
 import pytest
 from flint import arb, fmpq
+from sympy import Symbol, atan, exp
 
 from farfield import encoding, theoretical_receptive_field
+from farfield.numerics.enclosures.tails import TailEnclosure, level
 from farfield.numerics.search import Unrecognised
+from farfield.numerics.summation import integral, methods
+from farfield.numerics.summation.analytic_bias import Sector, half_line
 from farfield.numerics.summation.bounded import Envelope, StepsKernel
+from farfield.numerics.summation.integral import TailIntegral, without_tiny
 from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import _linear_in_waves, find
 from farfield.numerics.summation.series import Series, _SetUp, _with_kernel
+from farfield.numerics.summation.superpolynomial import SuperpolynomialSum
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -23,6 +29,7 @@ KINDS = {
     "-2*log(n+1)*(1+sin(pi*n/2)**2)": 4,
     "-4*log(n+2)-log(n+2)*sin(n**2)": Envelope,
     "-5*log(n+2)+log(n+2)*cos(n**2)/2": Envelope,
+    "-4*log(n+2)-log(n+2)*sin(n**2)*cos(n)/4": Envelope,  # its product of waves is a sum
 }
 
 
@@ -87,9 +94,25 @@ def test_products_of_waves_become_sums(text):
             assert abs(enclose(found - read(text), 128, {n: fmpq(at)})) < 1e-25
 
 
-@pytest.mark.parametrize("text", ["n*sin(n)", "-n*Abs(sin(n))", "-floor(sin(n)*n)"])
-def test_what_is_not_proved_is_refused(text):
-    with pytest.raises(Unrecognised):
+def test_waves_of_a_formula_of_too_many_operations_are_left(monkeypatch):
+    p = read("-n+sin(n)**3")
+    for most, left in ((p.count_ops(), False), (p.count_ops() - 1, True)):
+        monkeypatch.setattr(methods, "MAX_OPERATIONS", most)
+        assert (_linear_in_waves(p) == p) is left
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("n*sin(n)", "diverges"),
+        ("-n*Abs(sin(n))", None),
+        ("-floor(sin(n)*n)", None),
+        ("-n+sin(n)*frac(n*sqrt(2))", "not linear in its oscillations"),
+        ("-n+frac(n*sqrt(2))**2", "not linear in its oscillations"),
+    ],
+)
+def test_what_is_not_proved_is_refused(text, why):
+    with pytest.raises(Unrecognised, match=why):
         kernel = find(read(text), 0)
         if not kernel.converges:
             raise Unrecognised("the series diverges")
@@ -175,6 +198,51 @@ def test_bounds_of_a_sum_on_a_sector_are_no_wider_than_they_were(text):
         assert [*rests, *wide] == pytest.approx(sizes, abs=0.02)
 
 
+@pytest.mark.parametrize("m", [2, 5])
+def test_the_last_part_of_a_remainder_is_an_integral(m, monkeypatch):
+    """Of (theta x)^-2m ((1 - theta) x)^-1/2 from x = 48 e^30.125 on, where no more is taken."""
+    monkeypatch.setattr(Sector, "_sup", lambda *_: arb(-(10**6)))
+    sector = find(read("-2*log(1+n)-1/(n+2)")).sector
+    with precision(96):
+        theta, x = arb(sector.theta), 48 * arb("30.125").exp()
+        wanted = theta ** (-2 * m) * (x - theta * x) ** -arb("0.5") * x ** (1 - 2 * m)
+        assert log2(sector.remainder(48, m)) == pytest.approx(log2(wanted / (2 * m - arb("0.5"))))
+
+
+def test_a_rest_that_is_too_wide_is_bounded_farther_out(monkeypatch):
+    rests, plain = [arb(2) ** 40], TailIntegral.rest
+
+    def wide(self, t, goal):
+        return goal * rests.pop() if rests else plain(self, t, goal)
+
+    monkeypatch.setattr(TailIntegral, "rest", wide)
+    area = find(read("-2*log(1+n)-1/(n+2)")).area
+    with precision(96):
+        assert area.beyond(area.to_t(arb(60))).rel_accuracy_bits() > 80 and not rests
+
+
+@pytest.mark.parametrize(("goal", "kept"), [(0.9, 2), (1.5, 2), (3, 0)])
+def test_what_is_tiny_is_left_out_where_all_of_it_is_below_the_goal(goal, kept, monkeypatch):
+    """Two functions of about exp(-40), of which each or both are below the goal."""
+    t = Symbol("t")
+    h, far = atan(exp(-t)) + exp(-t) - t, TailEnclosure(half_line(arb(40)), {level(1): fmpq(1)})
+    size = arb(-40).exp()
+    with precision(64):
+        form, loss = without_tiny(h, t, far, size * goal)
+        assert form == (h if kept else -t)
+        assert (loss == 0) if kept else (2 * size < loss < 5 * size)
+        for most, left in ((h.count_ops(), False), (h.count_ops() - 1, True)):
+            monkeypatch.setattr(integral, "MAX_OPERATIONS", most)
+            assert (without_tiny(h, t, far, size * 3) == (h, 0)) is left
+
+
+def test_a_guess_is_the_least_place_below_the_goal():
+    kernel = find(read("-n**2/90-n/9"))
+    with precision(64):
+        for j in range(40):
+            assert [kernel.guess(kernel.tail(j) * c) for c in (1, arb("1.001"))] == [j + 1, j]
+
+
 SUMS = {  # log2 of the relative radius of T_0, T_100, T_100000 at 64 and 192 bits; terms summed
     "-2*log(1+n)-1/(n+2)": ([-83.16, -79.31, -88.57, -209.85, -203.03, -218.08], 48),
     "-sqrt(n+1)": ([-81.35, -74.52, 115.17, -209.19, -198.45, -198.26], 48),
@@ -218,3 +286,20 @@ def test_the_rest_of_a_direct_sum_is_no_wider_than_it_was(text):
     assert [log2(kernel.rest(y)) for y in (16, 200)] == pytest.approx(rests, abs=0.02)
     assert [kernel._end(j, j + 64, bits)[0] for j, bits in ((0, 64), (30, 300))] == ends
     assert all(kernel.rest(y) > kernel.tail(y) for y in range(2, 20))
+
+
+def test_a_row_is_its_tail_less_the_rest_beyond(monkeypatch):
+    """With a rest as fine as the tail itself, near and beyond the precision."""
+    p = read("-n**2/5-n")
+    kernel, term = find(p), terms(p)
+
+    def rest(self, y, shares=()):
+        with precision(300):
+            return sum(map(term, range(y, y + 40)), arb(0)) * arb("1.01")
+
+    monkeypatch.setattr(SuperpolynomialSum, "rest", rest)
+    for b in range(1, 40):
+        with precision(300):
+            row = sum(map(term, range(b)), arb(0))
+        with precision(64):
+            assert kernel.between(0, b).overlaps(row), b

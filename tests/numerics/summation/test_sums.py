@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from farfield import encoding
 from farfield.numerics.search import Unrecognised
+from farfield.numerics.summation import kernel as kernel_
+from farfield.numerics.summation import series as series_
 from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
-from farfield.numerics.summation.kernel import normal_form, terms
+from farfield.numerics.summation.kernel import MAX_EXACT, normal_form, terms
 from farfield.numerics.summation.methods import find
-from farfield.numerics.summation.series import exp_series, series
+from farfield.numerics.summation.series import _SetUp, _stretches, exp_series, series
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -95,6 +97,7 @@ def test_totals_against_special_functions_of_another_library():
         ("window", {"w": 7, "dialect": "inclusive"}, 8),
         ([0, -1, -2], {"tail": "cut"}, 3),
         ("Piecewise((0,n<4),(-oo,True))-n/2", {}, 4),
+        ("Piecewise((-n,n<4),(-2*n,n<9),(-oo,True))", {}, 9),
         ("-n", {}, None),
     ],
 )
@@ -147,11 +150,25 @@ def test_identities_do_not_change_the_normal_form(texts):
             assert difference == pytest.approx(0, abs=1e-25)
 
 
+SLOPES = {  # from where on the slope is proved to be completely monotone
+    0: (
+        *("5", "n", "2*log(1+n)-1/(1+n)", "n+log(2+log(1+n))", "sqrt(1+n)+n/9", "3*log(n+1)"),
+        *("-(n+1)^-2", "-2/sqrt(n+3)", "log(log(n+2))", "(log(n+2)+n)^(1/3)", "-1/log(n+2)"),
+    ),
+    1: ("log(n)", "sqrt(n)", "-1/n", "log(log(n+1))", "log(2*n)", "-n^(-1/2)"),
+    None: (
+        *("-n", "n+1/(1+n)", "n+cos(n)", "n^2", "2*log(1+n)^2", "n-log(1+n)", "n*log(n+1)"),
+        *("-3*log(n+1)", "(n+1)^(3/2)", "1/(n+1)", "log(n^2+1)", "sqrt(n^2+1)", "-1/(n^2+1)"),
+        *("2^n", "2^-n", "-2^-n", "(n+1)^n", "-(n+1)^-n", "-sqrt(n+1)", "-1/(9-n)", "sqrt(9-n)"),
+    ),
+}
+
+
 def test_monotone_slopes_are_proved_not_assumed():
-    for text in ("-2*log(1+n)+1/(1+n)", "-n-log(2+log(1+n))", "-sqrt(1+n)-n/9"):
-        assert has_monotone_slope(-read(text), 0)
-    for text in ("-n-1/(1+n)", "-n-cos(n)", "-n^2", "-2*log(1+n)^2", "-n+log(1+n)"):
-        assert not has_monotone_slope(-read(text), 0)
+    for since, texts in SLOPES.items():
+        for text in texts:
+            held = [has_monotone_slope(read(text), start) for start in (0, 1)]
+            assert held == [since == 0, since is not None], text
 
 
 @given(
@@ -218,6 +235,24 @@ STRETCHES = {  # from k to k with the first letter of a kernel; from where on ea
     "where(floor(n/3)<5,-n,-2*n)": ("0:15 G -n; 15: G -2*n", [15]),
     "where(n**2-10*n+5<0,-n,-n/2)": ("0:1 G -n/2; 1:10 G -n; 10: G -n/2", [10]),
     "where(log(n+1)>2,-n/3,0)": ("0:7 C 0; 7: G -n/3", [7]),
+    "where(n<10**6,-n/7,-n/6)": ("0:1000000 G -n/7; 1000000: G -n/6", [10**6]),
+    "where(n<10,0,where(n<3011,-n/9-Mod(n,3),-n))": (
+        "0:10 C 0; 4:1004 G -n/3 (0 mod 3); 3:1004 G -n/3 - 10/9 (1 mod 3); "
+        "3:1003 G -n/3 - 20/9 (2 mod 3); 3011: G -n",
+        [3011],
+    ),
+    "where(Eq(n//3,5),-1,-n)": ("0:15 G -n; 15:18 C -1; 18: G -n", [18]),
+    "where(floor(n/3)<=5,-n,-2*n)": ("0:18 G -n; 18: G -2*n", [18]),
+    "where(7-2*floor(n/3)>0,-n,-2*n)": ("0:12 G -n; 12: G -2*n", [12]),
+    "-abs(abs(n-9)-4)": (
+        "0:5 G n - 5; 5:6 C 0; 6:9 G 5 - n; 9:10 C -4; 10:13 G n - 13; 13:14 C 0; 14: G 13 - n",
+        [14],
+    ),
+    "-n/9-Heaviside(n-5)": ("0:5 G -n/9; 5:6 G -n/9 - 1/2; 6: G -n/9 - 1", [6]),
+    "where(3*n-20<0,-1,-n)": ("0:7 C -1; 7: G -n", [7]),
+    "where(Eq(3*n,20),-1,-n)": ("0: G -n", [0]),
+    "where(n<4,-n,where(n<8,-inf,-2*n))": ("0:4 G -n; 4:8 -oo; 8: G -2*n", [8]),
+    "where(n<3,-n-1/(5-n),-n)": ("0:3 -n - 1/(5 - n); 3: G -n", [3]),
     "-n/20+sign(cos(3*n))": ("0: E -n/20 + sign(cos(3*n))", [None]),
     "where(n<30000,-n/1000-sqrt(n+1)/50,-inf)": (
         "0:30000 -n/1000 - sqrt(n + 1)/50; 30000: -oo",
@@ -240,6 +275,14 @@ STRETCHES = {  # from k to k with the first letter of a kernel; from where on ea
     "where(n<=2,0,-n/3)": ("0:3 C 0; 3: G -n/3", [3]),
     "where(Eq(n,3),-1,-n)": ("0:3 G -n; 3:4 C -1; 4: G -n", [4]),
     "where(n>sqrt(50),-n,0)": ("0:8 C 0; 8: G -n", [8]),
+    "where(abs(n-10)>3*n-16,-1,-n/5)": (
+        "0:7 C -1; 7:10 G -n/5; 10:11 G -n/5; 11: G -n/5",  # n - 10 > 3 n - 16 for n < 3 alone
+        [11],
+    ),
+    "where(abs(n-10)>25-2*n,-n/4,-1)": (
+        "0:10 C -1; 10:11 C -1; 11:12 C -1; 12: G -n/4",  # 10 - n > 25 - 2 n for n > 15 alone
+        [12],
+    ),
     "min(-n,-2*log(1+n))+max(-3,-n)": ("0:1 G -2*n; 1:3 -n - 2*log(n + 1); 3: G -n - 3", [3]),
 }
 
@@ -262,6 +305,11 @@ def test_a_formula_is_cut_where_its_branches_change(text):
         p, k = found.at(j)
         assert [s.bias for s in held] == [p] and k == held[0].index(j)
         assert float(p.subs(n, k)) == pytest.approx(value, abs=1e-12)
+    step = 2 * found.period
+    for r in range(2 * step):  # far out, the residue up to twice the period that is asked for
+        p, k = found.at(step * 10**6 + r)
+        far, there = found.eventual(step, r), p.subs(n, k)
+        assert far is there or float(far.subs(n, 10**6) - there) == pytest.approx(0, abs=1e-6)
 
 
 NORMAL_FORMS = {  # a formula, or why it has none
@@ -278,12 +326,14 @@ NORMAL_FORMS = {  # a formula, or why it has none
         **{("log", 1): "-1", ("log", 3): "-1", ("log", 2): "1", ("n", 0): "log(2)"},
     },
     "-exp(log(n+1))/3": {("n", 1): "-1/3", ("n", 0): "-1/3"},
+    "-n+((sqrt(2)+1)*(sqrt(2)-1)-1)*log(n+1)": {("n", 1): "-1"},
     "-log(4*n^2-1)": "2*n - 1 is not proved positive",
     "-log(n-3)": "n - 3 is not proved positive",
     "-log(n)": "n is not proved positive",
     "-log(n^9+1)": "a polynomial of degree 9",
     "-log(n^2+1)": "n**2 + 1 has factors that are not linear",
     "-log(n^3+n^2+n+1)": "n**3 + n**2 + n + 1 has factors that are not linear",
+    "-log((n+1)^n)": "(n + 1)**n has no factors in closed form",
     "-log(exp(n)+1)": "exp(n) + 1 has no factors in closed form",
     "-n^2": "a product or a power of functions of n",
     "-cosh(n)": "exp(n) is no logarithm of n + h",
@@ -309,6 +359,22 @@ def test_the_normal_form_or_why_there_is_none(text):
         assert {(kind, str(at)): str(c) for (kind, at), c in form.items()} == {
             (kind, str(at)): c for (kind, at), c in wanted.items()
         }
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("-log(n)", 1),
+        ("-log(n-3)", 4),
+        ("-log(2*n-7)", 4),
+        ("((n-3)^3)^(1/3)", 3),  # it may vanish where it is raised to a positive power
+        ("((n-3)^-3)^(-1/3)", 4),
+    ],
+)
+def test_factors_are_positive_from_a_start_on(text, start):
+    assert normal_form(read(text), start)
+    with pytest.raises(Unrecognised, match="is not proved positive"):
+        normal_form(read(text), start - 1)
 
 
 KERNELS = {  # the family; whether it converges, its direction
@@ -350,6 +416,44 @@ HARD = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"
 )
 def test_a_series_converges_where_each_of_its_classes_does(text, converges):
     assert exp_series(read(text)).converges is converges
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "stretches"),
+    [
+        ("cos(n)+where(n%6==0,1,0)-2*log(1+n)", 6, 6),
+        ("cos(n)+where(n%6==0,1,0)-2*log(1+n)", 5, 1),  # too many classes
+        ("cos(n)+where(n%7==0,1,0)-2*log(1+n)", 48, 1),  # a class without a sum
+        ("where(n%7==0,-inf,-2*log(1+n))", 6, 7),  # a class that is masked does not count
+    ],
+)
+def test_a_formula_is_cut_into_so_many_classes(monkeypatch, text, most, stretches):
+    monkeypatch.setattr(series_, "MAX_CLASSES", most)
+    bias = read(text)
+    assert len(_stretches(bias, _SetUp())) == stretches
+
+
+def test_a_term_whose_parts_are_all_masked_is_no_error():
+    """As at n = 1, where cos(3 n) < 0."""
+    both = "log(exp(where(cos(3*n)>0,-n,-inf))+exp(where(cos(3*n)>0,-2*n,-inf)))"
+    assert exp_series(read(both)).gap == "a bias that jumps with its oscillations"
+
+
+def test_a_formula_of_too_many_nodes_has_no_normal_form(monkeypatch):
+    p = read("-2*log(1+n)")
+    nodes = len([*sympy.preorder_traversal(p)])
+    monkeypatch.setattr(kernel_, "MAX_NODES", nodes)
+    assert normal_form(p)
+    monkeypatch.setattr(kernel_, "MAX_NODES", nodes - 1)
+    with pytest.raises(Unrecognised, match="too large"):
+        normal_form(p)
+
+
+def test_a_rational_tail_stays_rational_up_to_some_distance():
+    with precision(64):
+        tails = [find(read("-log(2)*n")).tail(j) for j in (MAX_EXACT, MAX_EXACT + 1)]
+    assert tails[0] == fmpq(2) / 2**MAX_EXACT and isinstance(tails[1], arb)
+    assert (tails[1] * 2).overlaps(arb(tails[0]))
 
 
 def test_short_rows_of_rational_weights_are_rational():

@@ -67,6 +67,13 @@ def test_first_keys_in_answers_and_masks(refusal):
     refusal("sinks 16 are more than the window of 15", window_error, "-n/2", 15, 1, 1, sinks=16)
 
 
+def test_the_worst_head_tells_the_error():
+    found = window_error("alibi", 100, 1, 1)
+    assert found.value == max(h.value for h in found.heads) > min(h.value for h in found.heads)
+    both = window_error(["-n*(3+sin(n**3))+n*sin(n**2)", "-log(1+n)"], 100, 1, 1)
+    assert (both.value, both.label) == (2, "theorem") and both.heads[0].value != 2
+
+
 def test_errors_where_there_is_no_bias():
     for name in ("rope", "xpos", "learned", "cope", "ssmax"):
         found = window_error(name, 100, 1, 3)
@@ -77,6 +84,8 @@ def test_errors_where_there_is_no_bias():
     assert low <= 0.1 < high
     for name in ("fox", "dape"):
         assert window_error(name, 100, 1, 1).reason.code == "missing_bound"
+    for found in (window_error("dape", 100, 1, 1), certified_window("dape", "1/10", 1, 1)):
+        assert "F is learned" in str(found.reason)
 
 
 def test_bounded_logits_need_windows_as_long_as_the_row():

@@ -313,3 +313,13 @@ def test_a_sign_that_is_known_holds_where_minus_infinity_may_stand(first):
             facts += [f"is_{sign}" for sign in SIGNS if value.is_finite]
             for fact in facts:
                 assert getattr(e, fact) in (None, getattr(value, fact)), (e, fact, k)
+
+
+@pytest.mark.parametrize(("places", "known"), [(7, True), (30, True), (100, None)])
+def test_no_number_of_a_sign_is_taken_for_zero(places, known):
+    """SymPy rounds the arguments of most functions to few bits before it asks for a sign."""
+    small = sympy.Rational(1, 10**places)
+    above = sympy.loggamma(2 + small), sympy.acosh(1 + small), sympy.loggamma(1 - small)
+    assert [x.is_positive for x in above] == [known] * 3
+    assert not any(x.is_zero for x in (*above, sympy.acos(1 - small), sympy.loggamma(1 + small)))
+    assert sympy.polygamma(0, sympy.Rational(1461632145, 10**9)).is_positive

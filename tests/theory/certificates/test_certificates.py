@@ -22,8 +22,14 @@ from farfield import InputError, check_convergence, encoding
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
-from farfield.theory.certificates.constants import _in_parts, kept_roots, logarithm, root
-from farfield.theory.certificates.source import statement
+from farfield.theory.certificates.constants import (
+    _digits_of,
+    _in_parts,
+    kept_roots,
+    logarithm,
+    root,
+)
+from farfield.theory.certificates.source import relation, statement
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.functions.nodes import Root, n
 
@@ -216,6 +222,7 @@ def test_bounds_of_constants_hold_and_those_of_inverses_follow(refusal, formula)
 
 
 LN2, LN3, LN12 = map(sympy.log, (2, 3, 12))
+A = sympy.Symbol("a", positive=True)
 HALF, LARGE, SPLIT = sympy.Rational(1, 2), 2 * (10**9 + 7), "split_log 12 (2 * 2 * 3); "
 VALUE = "apply Rpower_value; [constant | logs; {}constant]"
 
@@ -231,6 +238,7 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
             (2 * LN2 - LN3, "logs; split_log 4 (2 * 2); constant"),
         ),
         (logarithm, (sympy.Rational(2, 3),), (LN2 - LN3, "logs; constant")),
+        (logarithm, (HALF,), (-LN2, "logs; constant")),
         (logarithm, (sympy.Rational(LARGE, 3),), (sympy.log(LARGE) - LN3, "logs; constant")),
         (logarithm, (sympy.S(3),), (LN3, "")),
         (logarithm, (sympy.S.One,), (0, "")),
@@ -242,6 +250,9 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         (root, (sympy.S(2), HALF), (Root(2, HALF), "")),
         (root, (sympy.S.One, HALF), (1, "")),
         (kept_roots, (sympy.sqrt(6) + sympy.pi**2,), Root(6, HALF) + sympy.pi**2),
+        (lambda *g: [*_digits_of(*g)], (1 / LN2 - 1, 1), [(LN2, 2), (1 / LN2, 2), (LN2, 4)]),
+        (lambda *g: [*_digits_of(*g)], (LN2 - HALF, 1), [(LN2, 2)]),
+        (lambda *g: [*_digits_of(*g)], (A / LN2 - 1, 0), [(LN2, 0), (1 / LN2, 0)]),
     ],
 )
 def test_a_constant_is_split_into_primes(ask, given, wanted):
@@ -340,6 +351,9 @@ BAD = {
     "-exp(sqrt(log(n+1)))": "no certificate for this form",
     "-LambertW(n+1)": "no certificate for this form",
     "-2*log(n+1)+(-1)^n": "no certificate for this form",
+    "-2*log(n+1)-(3/2)^(n/9)": "no certificate for this form",
+    "-2*log(n+1)-(1/2)^(a*n)": "no certificate for this form",
+    "-2*log(n+1)-exp(n)": "no certificate for this form",
     "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "-log(1+n)^2/(1+sin(n)^2)": "no certificate for this form",
     "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",
@@ -362,10 +376,11 @@ def test_an_undecided_verdict_has_none(refusal):
 
 
 def test_a_condition_that_cannot_be_stated_has_none():
-    a = sympy.Symbol("a", positive=True)
-    claim = Certifiable(-a * sympy.log(n + 1), {"a": "positive"}, a > sympy.zeta(3))
+    claim = Certifiable(-A * sympy.log(n + 1), {"a": "positive"}, sympy.zeta(3) < A)
     with pytest.raises(NoCertificate, match="no certificate for this form"):
         certificate(claim.formula, {None: claim})
+    with pytest.raises(NoCertificate, match=r"the condition .* cannot be stated"):
+        relation(sympy.Contains(A, sympy.Interval(0, 1)))
 
 
 def test_the_file_and_what_is_said_of_it(run, tmp_path):

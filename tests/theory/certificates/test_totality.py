@@ -280,6 +280,10 @@ def test_what_is_said_of_each_part_holds_far_out(formula):
         left_out = 0.0 if rest is None else scale(rest, at)
         assert gap <= 50 * left_out + 1e-9 * max([1, *map(abs, sizes)]), (part, terms, rest)
     assert len(found) >= 2
+    facts = re.findall(r"assert \(eventually \(fun n : nat => ([^=]*?) < (.*?)\)\) by", source)
+    for (low, high), at in itertools.product(facts, (10**3, 10**5)):
+        assert Prover(low, {"n": at}).term() < Prover(high, {"n": at}).term()
+    assert len(facts) == formula.count("Max")
 
 
 REFUSED = [
@@ -297,6 +301,9 @@ def test_what_cannot_be_printed_faithfully_is_refused(formula):
         total(encoding(formula).formula)
 
 
+ALPHA = sympy.Symbol("a", positive=True)
+
+
 @pytest.mark.parametrize(
     ("formula", "value", "where"),  # None: as it is, everywhere
     [
@@ -308,6 +315,9 @@ def test_what_cannot_be_printed_faithfully_is_refused(formula):
         ("-log(n)", None, n > 0),
         ("-1/n", None, sympy.Ne(n, 0)),
         ("-log(log(n))", None, (n > 0) & (sympy.log(n) > 0)),
+        ("-(n+1)^(a-2)", None, None),
+        ("-n^a", None, None),
+        ("-n^(a-2)", None, (n > 0) | sympy.Ge(ALPHA - 2, 0, evaluate=False)),
     ],
 )
 def test_a_total_formula_is_left_alone_and_totals_are_total(formula, value, where):
@@ -318,6 +328,23 @@ def test_a_total_formula_is_left_alone_and_totals_are_total(formula, value, wher
     )
     with nullcontext() if where is None else pytest.raises(NoCertificate):
         has_values(bias)
+
+
+def test_what_a_sum_needs_it_needs_from_its_first_term_on():
+    formula = sympy.Sum(sympy.log(n + K), (K, 1, 3))
+    assert total(formula) == (formula, True)
+    with pytest.raises(NoCertificate, match="has no value unless"):
+        total(formula.func(formula.function, (K, 0, 3)))
+
+
+def test_what_is_rounded_stays_as_it_is_written():
+    whole = total(sympy.ceiling(n / 2 + 1, evaluate=False))
+    assert whole == (-sympy.floor(-n / 2 - 1, evaluate=False), True)
+
+
+def test_a_mask_between_pieces_leaves_them_as_they_are():
+    formula = pieces((-n, n < 3), (-sympy.oo, n < 5), (-n, True))
+    assert total(formula) == (pieces((-n, n < 3), (-n, True)), (n >= 5) | (n < 3))
 
 
 K = sympy.Symbol("k", integer=True, positive=True)
@@ -365,6 +392,7 @@ FORMS = [  # a part, as the prover has it: a word of its own, an operator, brack
     (n**-A, "/ power (INR n) a"),
     ((n + 1) ** A, "Rpower (INR n + 1) a"),
     (A**n, "Rpower a (INR n)"),
+    (A**-n, "Rpower a (- INR n)"),
     (Root(2, HALF), "Rpower 2 (1 / 2)"),
     (sympy.log(n + 1) ** 2, "ln (INR n + 1) ^ 2"),
     (sympy.exp(-n / A), "exp (-1 / a * INR n)"),

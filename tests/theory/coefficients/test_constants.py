@@ -10,7 +10,7 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.exceptions import SignNeeded, Undecided
-from farfield.theory.coefficients import exact, zeros
+from farfield.theory.coefficients import exact, signs, zeros
 from farfield.theory.coefficients.exact import coefficient
 from farfield.theory.coefficients.signs import (
     Context,
@@ -23,6 +23,7 @@ from farfield.theory.coefficients.signs import (
 from farfield.theory.coefficients.zeros import proved_zero
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import n
 
 
 def constant(text):
@@ -132,6 +133,7 @@ def test_a_rational_in_disguise_becomes_one(context):
     one = sympy.log(6) / (sympy.log(2) + sympy.log(3))
     assert with_proved_rationals(a * one, context) == a
     assert proved_rational(sympy.pi, context) is sympy.pi
+    assert type(proved_rational(sympy.Rational(1, 7919), context)) is fmpq
 
 
 REAL = parameter("a", "real")
@@ -155,6 +157,22 @@ def test_signs_with_parameters(c, assumed, value):
     with pytest.raises(SignNeeded) if assumed is not None else nullcontext() as fork:
         sign(c)
     assert fork is None or fork.value.args == (POSITIVE - 1,)
+
+
+def test_a_value_at_a_jump_rests_on_the_proof_that_it_is_there():
+    one = LN6 / (sympy.log(2) + sympy.log(3))
+    proof = ((one - 1, signs.Sign(0, "expansion")),)
+    jump = sympy.floor(one, evaluate=False) + sympy.pi
+    assert sign(jump).evidence == proof and not sign(jump.xreplace({one: one / 2})).evidence
+    found = map(signs._nearby_rational, (one, one / 2, one / 10080, ROOT2))
+    assert [*found] == [fmpq(1), fmpq(1, 2), None, None]
+    assert signs._nearby_rational(X) is None
+
+
+def test_a_sign_that_turns_has_none():
+    with pytest.raises(Undecided, match="of an oscillating coefficient"):
+        sign(sympy.sin(n))
+    assert signs._assumed_sign(-(POSITIVE**501)) == -1 and sign(POSITIVE**501 + 1).value == 1
 
 
 def test_a_quadratic_is_split_at_its_roots():
@@ -194,6 +212,7 @@ ROOT2, THIRD = sympy.sqrt(2), sympy.Rational(1, 3)
         (sympy.Integer(2) ** sympy.Rational(1, 65), None, None, []),
         ((ROOT2 + 1) ** 64, 128, 0, [2]),
         ((ROOT2 + 1) ** 65, None, None, []),
+        (sympy.Integer(2) ** ROOT2, None, None, []),
         (sympy.sin(sympy.pi / 1001), None, None, []),
         (sympy.pi, None, None, []),
         (sympy.cos(1), None, None, []),
@@ -232,7 +251,7 @@ def test_a_ball_is_as_small_as_the_separation_bound(monkeypatch, c, bits):
     assert zeros._of_sum((5, 1), (2, 3)) == (9, 4) and zeros._of_root(7, 4, 3) == (5, 4)
 
 
-LOGARITHMS = [sympy.log(p) for p in sympy.primerange(2100)]
+LN6, LOGARITHMS = sympy.log(6), [sympy.log(p) for p in sympy.primerange(2100)]
 
 
 @pytest.mark.parametrize(
@@ -304,6 +323,7 @@ def test_exact_coefficients_by_hand(ask, wanted):
     [
         ((X + 1) ** 12 - sympy.expand((X + 1) ** 12), "expansion"),
         ((X + 1) ** 13 - sympy.expand((X + 1) ** 13), None),
+        (sympy.pi**13 * (LN6 - sympy.log(2) - sympy.log(3)), "expansion"),
         (sympy.log(8) - 3 * sympy.log(2, evaluate=False), "expansion"),
         (sympy.log(sympy.E * 2) - 1 - sympy.log(2), "expansion"),
         (sympy.log(sympy.pi**2 / 3) - 2 * sympy.log(sympy.pi) + sympy.log(3), "expansion"),
@@ -328,6 +348,11 @@ def test_exact_coefficients_by_hand(ask, wanted):
 )
 def test_zeros_say_how_they_are_proved(c, proof):
     assert proved_zero(c) == proof
+
+
+def test_the_logarithm_of_a_product_of_negative_factors_is_left_alone():
+    product = (1 - ROOT2) * (1 - sympy.sqrt(3))
+    assert zeros._log_of_primes(product) == sympy.log(product)
 
 
 @pytest.mark.parametrize(
@@ -359,6 +384,7 @@ def test_a_sign_has_one_key(c, key, flip):
         (sympy.sqrt(REAL + 4) * (REAL - 3), 2),
         (REAL**2 - B, 1),
         (2 * REAL**2 - 3, 3),
+        (B * REAL**501, 1),  # only a sum of such a degree is too much
     ],
 )
 def test_factors_have_the_sign_of_the_whole(c, count):

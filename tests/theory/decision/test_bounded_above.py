@@ -26,6 +26,8 @@ from farfield.theory.formula.grammar import read
         ("-Piecewise((log(n+1),Eq(Mod(n,3),1)),(n,True))", True),
         ("Piecewise((log(n+1),Eq(Mod(n,3),1)),(-n,True))", False),
         ("n*cos(n)", False),
+        ("n^sin(n)", False),
+        ("-n*Max(3,Abs(sin(n)))", True),
         ("cos(n)*(2/7)^(n/512)", True),
         ("cos(n)*(7/2)^(n/512)", False),
         ("-n*cos(n)", False),

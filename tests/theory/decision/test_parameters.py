@@ -14,6 +14,7 @@ from farfield.theory.decision.cells import (
     Split,
     _constant_fits,
     _constraint,
+    _contained,
     _feasible,
     _on_zero,
     _solution,
@@ -70,6 +71,7 @@ ONE = LOG(6) / (LOG(2) + LOG(3))  # 1, and SymPy does not see it
 UNSEEN = sympy.sin(1) ** 2 + sympy.cos(1) ** 2 - 1
 ZERO = sympy.S.Zero
 PIECES = sympy.Piecewise((n / A, n > 1), (n, True))
+EVER = sympy.Piecewise((n, n >= 0), (1, True), evaluate=False)
 N = sympy.S.NaN
 TOP, END = [({A: fmpq(1)}, True)], ({A: fmpq(-1)}, False)
 
@@ -108,6 +110,7 @@ def over(op, g):
         (_with_value, (n / (A - 1), {A: ZERO}), -n),
         (_with_value, (PIECES, {A: ZERO}), sympy.Piecewise((N, n > 1), (n, True), evaluate=False)),
         (_with_value, (1 + PIECES / A, {A: ZERO}), N),
+        (lambda *g: _with_value(*g).args, (EVER, {A: ZERO}), EVER.args),
         (over, (">", 2 - 2 * A), A < 1),
         (over, (">", A * B - 1), A * B - 1 > 0),
         (over, (">=", LOG(C) - 1), C >= sympy.E),
@@ -146,6 +149,8 @@ def over(op, g):
         (possible, ([(R2 * A, 1), (-R2 * A, 1)],), False),
         (_feasible, (TOP + [END] * 400,), False),
         (_feasible, (TOP + [END] * 401,), True),  # too many to be combined
+        (_contained, ([A > 0, A < 3], [[A > -1, A < 2], [A > 1, A < 4]], []), True),
+        (_contained, ([A > 0, A < 3], [[A > -1, A < 2], [A > 2, A < 4]], []), False),
         (lambda g: [_constant_fits(g, s) for s in (-1, 0, 1, 2)], (sympy.S.One,), [0, 0, 1, 1]),
         (lambda g: [_constant_fits(g, s) for s in (-1, 0, 1, 2)], (sympy.S.Zero,), [0, 1, 0, 1]),
         (lambda g: [_constant_fits(g, s) for s in (-1, 0, 1, 2)], (-R2,), [1, 0, 0, 0]),
@@ -154,6 +159,29 @@ def over(op, g):
 )
 def test_a_step_of_the_cells_by_hand(ask, given, wanted):
     assert ask(*given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "wanted"),  # where the parameter is positive, 0, negative: None does not matter
+    [
+        ((1, 0, 0), A > 0),
+        ((1, 1, 0), A >= 0),
+        ((0, 1, 0), sympy.Eq(A, 0)),
+        ((1, 0, 1), sympy.Ne(A, 0)),
+        ((0, 1, 1), A <= 0),
+        ((1, None, 0), A >= 0),
+        ((0, None, 1), A <= 0),
+        ((0, 1, None), A <= 0),
+        ((None, 1, 0), A >= 0),
+        ((None, 0, 1), A < 0),
+        ((1, 0, None), A > 0),
+        ((None, None, 1), sympy.true),
+        ((0, None, None), sympy.false),
+        ((None, None, None), None),
+    ],
+)
+def test_what_does_not_matter_goes_with_its_neighbour(outcomes, wanted):
+    assert condition(Split(A, *map(Leaf, outcomes)), lambda outcome: outcome) == wanted
 
 
 @pytest.mark.sampled(2)

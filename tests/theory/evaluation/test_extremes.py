@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from flint import fmpq
 
 import farfield
 from farfield import InputError, check_convergence, encoding
@@ -140,13 +141,19 @@ def test_a_table_keeps_its_budget(refusal, text):
         "-sqrt((n-5)*(n-9)*(n-900))",
         "-1/(n-3)-1/(n-70)",
         "-gamma(gamma(n+1))",
+        "-1/n",
         "-n",
+        "-log((n-4096)^2)",
+        "-log(abs(n-70)-40)-1/(n-200)",
+        "-1/((n-63)*(n-4094)*(n-4095))",
+        "-1/(n*(n-64))",
+        "-log(max(6-n,min(n-64,1)))",
     ],
 )
-def test_the_search_of_undefined_terms_is_that_of_each_distance(text):
+def test_the_search_of_undefined_terms_is_that_of_each_distance(text, monkeypatch):
     p = read(text)
     with precision(256):
-        each = [t for t in range(first_terms.MOST_TERMS) if not first_terms._has_value(p, t)]
+        each = [t for t in range(first_terms.MOST_TERMS) if not first_terms._has_value(p, fmpq(t))]
     fine = next(
         (t for t in range(first_terms.MOST_TERMS - 64) if not {*range(t, t + 64)} & {*each}), None
     )
@@ -160,3 +167,35 @@ def test_the_search_of_undefined_terms_is_that_of_each_distance(text):
         last = right.pop()
     terms = first_terms.skipped_terms(p)
     assert terms[: len(right)] == tuple(right) and {*terms} <= {*each}  # balls may see farther
+    by_balls = first_terms._skipped.__wrapped__(p)
+    assert by_balls[: len(right)] == tuple(right) and {*by_balls} <= {*each}
+    monkeypatch.setattr(first_terms, "MOST_BALLS", 0)
+    assert first_terms._skipped.__wrapped__(p) == tuple(right)
+
+
+@pytest.mark.parametrize(
+    ("needs", "found"),
+    [
+        ([("n", "positive")], ((0,), True)),
+        ([("n", "nonnegative"), ("n-2", "nonzero")], ((2,), True)),
+        ([("n-5", "nonzero")], ((), False)),
+        ([("n*log(2)-log(4)", "nonzero")], ((), False)),
+        ([("n-3", "positive"), ("n+1", "nonzero")], ((0, 1, 2, 3), True)),
+        ([("n-3", "nonnegative")], ((0, 1, 2), True)),
+        ([("1/(n-1)", "positive")], ((0,), False)),  # whether 1/0 is positive, no ball tells
+        ([("1/(n-1)", "nonzero"), ("n-1", "nonzero")], ((1,), True)),
+    ],
+)
+def test_needs_fail_where_balls_show_it(needs, found):
+    assert first_terms._failing([(read(text), fact) for text, fact in needs]) == found
+
+
+def test_a_masked_distance_has_a_value_and_an_undefined_one_has_none():
+    masked = read("log(exp(where(n<3,-inf,-n))+exp(where(n<5,-inf,-n)))")
+    assert [t for t in range(9) if first_terms.is_masked(masked, fmpq(t))] == [0, 1, 2]
+    for text, at in [("where(n<3,-inf,-1/(n-4))", 4), ("log(n)", 0)]:
+        assert not first_terms.is_masked(read(text), fmpq(at))
+    with np.errstate(all="ignore"):
+        table = first_terms.defined([masked, read("-log(n)"), read("-sqrt(2-n)")], [0, 1, 4])
+    np.testing.assert_array_equal(np.isnan(table), [[0, 0, 0], [0, 0, 0], [0, 0, 1]])
+    assert table[:, 0].tolist() == [-np.inf, np.inf, -np.sqrt(2)]

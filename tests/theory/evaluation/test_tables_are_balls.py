@@ -10,7 +10,7 @@ import sympy
 from flint import arb
 
 from farfield import InputError, encoding, layered_receptive_field
-from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy
+from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy, require_memory
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
@@ -221,6 +221,8 @@ def test_every_entry_is_the_ball(make, count, seed):
         ("where(cos(n^5)>0,-n,-2*n)", 2197, -4394),
         ("where(sin(n^4)>0,-1,-2)", 99991, -1),
         ("log(log(1+exp(-n)))", 8193, -8193),
+        ("sin(n*10^115)", 7, 0.383162),
+        ("sin(n+10^115)", 7, -0.939712),
     ],
 )
 def test_parts_beyond_the_range_of_floats(formula, at, right):
@@ -282,6 +284,8 @@ def test_what_is_beyond_floats_is_rounded_or_minus_infinity(text, at, values):
 
 def test_a_table_larger_than_the_memory_is_refused_at_once(refusal):
     refusal("fits into the memory", encoding("-n").bias, range(10**15))
+    refusal("table of 999,999,999,999,999,999 numbers", require_memory, 10**18 - 1)
+    refusal(r"table of more than 10\^18 numbers", require_memory, 10**18)
 
 
 class Plain(Arrays):
@@ -346,3 +350,11 @@ def test_an_exact_argument_that_no_ball_holds_exactly_may_need_more_bits(text, v
     at = [10**9, 10**12, 10**15]
     found = tabulate(read(text), at)
     np.testing.assert_allclose(found, [value(k) for k in at], rtol=1e-11)
+
+
+@pytest.mark.parametrize(("bits", "values"), [(18_000, [1, 0.5]), (30_000, [math.nan] * 2)])
+def test_what_20480_bits_do_not_tell_has_no_value(bits, values):
+    """(log(n + d) - log(n))/d for d = 2^-bits."""
+    many = sympy.Integer(2) ** bits
+    found = tabulate(many * (sympy.log(n + 1 / many) - sympy.log(n)), [1, 2])
+    np.testing.assert_allclose(found, values)

@@ -3,6 +3,7 @@
 import pytest
 
 from farfield import check_convergence, encoding
+from farfield.theory.formula.conditions import reprinted
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.reading import indexed
 
@@ -40,6 +41,34 @@ def f(q, k): return -(q-k)/8  ->  -n/8
 def test_is_read_as_printed(line):
     written, meant = line.split("  ->  ")
     assert read(written) == read(meant)
+
+
+@pytest.mark.parametrize(
+    ("printed", "typed"),
+    [
+        ("-(n mod 5)*n", "-Mod(n , 5)*n"),
+        ("-floor(n mod 5) + 1", "-floor(Mod(n , 5)) + 1"),
+        ("((n + 1) mod (a + 2))", "((n + 1) mod (a + 2))"),
+        ("-(((n mod 7) + 2) mod 5)", "-Mod((Mod(n , 7) + 2) , 5)"),
+        ("n mod 5", "n mod 5"),
+        ("n mod 5) + (n", "n mod 5) + (n"),
+        ("(n mod 5", "(n mod 5"),
+        ("mod(n, 5) - n", "mod(n, 5) - n"),
+        ("{0 for n < 3; -n otherwise}/2", "Piecewise((0, n < 3), (-n, True))/2"),
+        (
+            "1 + {a for n = 3; b for n >= 7; 0 otherwise }",
+            "1 + Piecewise((a, n == 3), (b, n >= 7), (0, True))",
+        ),
+        (
+            "{0 for n != 3; {1 for n <= 5; 2 otherwise} otherwise}",
+            "Piecewise((0, n != 3), (Piecewise((1, n <= 5), (2, True)), True))",
+        ),
+        ("0 for n < 3; -n otherwise}", "0 for n < 3; -n otherwise}"),
+        (r"\frac{n mod 5}{2}", r"\frac{n mod 5}{2}"),
+    ],
+)
+def test_what_is_printed_is_typed_again(printed, typed):
+    assert reprinted(printed) == typed
 
 
 REFUSED = {

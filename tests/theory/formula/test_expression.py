@@ -7,7 +7,13 @@ import pytest
 import sympy
 
 from farfield import check_convergence, encoding
-from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_LENGTH, MAX_TOKENS
+from farfield.theory.formula.bounded_nodes import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_TOKENS,
+    TooLarge,
+    rebuilt,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, interval, parameter, sign_domain
 from farfield.theory.formula.sympy_expressions import as_expression
@@ -130,6 +136,11 @@ def test_reads_what_it_prints_and_evaluates_it(text):
         ("Piecewise((n, n < 3), (2*n, n <= 5), (3*n, True))", (2, 5, 6), (2, 10, 18)),
         ("Piecewise((1, 2 < n < 5), (0, True))", (2, 3, 5), (0, 1, 0)),
         ("Piecewise((1, n > 2 and n != 4), (0, True))", (3, 4, 5), (1, 0, 1)),
+        ("where(n < 3 | n > 6 & n < 9, 1, 0)", (2, 3, 6, 7, 9), (1, 0, 0, 1, 0)),
+        ("where(n < 2 or n == 4 or n > 6, 1, 0)", (1, 2, 4, 7), (1, 0, 1, 1)),
+        ("where(not n < 3 and (n < 6 or n > 8), 1, 0)", (2, 3, 6, 9), (0, 1, 0, 1)),
+        ("where(~(n < 3) & ((n < 6) | (n > 8)), 1, 0)", (2, 3, 6, 9), (0, 1, 0, 1)),
+        ("where(True, n, 0) + where(False, n, 1) + where(n >= 4, 1, 0)", (2, 4), (3, 6)),
         ("Mod(n, 7)", (6, 7, 15), (6, 0, 1)),
         ("Mod(n, 5/2)", (2, 5, 4), (2, 0, R(3, 2))),
         ("floor(n/3)+ceiling(n/3)", (3, 4), (2, 3)),
@@ -165,6 +176,7 @@ BAD = {  # the text, and what the message about it says
     "goes to the end of its line",
     "-n%": "column 3: nothing stands behind %; expected the divisor of a remainder",
     "-n % ": "column 4: nothing stands behind %; expected the divisor of a remainder",
+    "n // ": "column 3: nothing stands behind //; expected the divisor of a rounded quotient",
     "n%": "column 2: nothing stands behind %; expected the divisor of a remainder",
     "-log n - log 2": "column 10: log 2 has no brackets; write log(...), which shows where the "
     "argument ends",
@@ -499,6 +511,13 @@ def test_sympy_expressions_beyond_the_grammar_are_refused(refusal, bad, message)
 def test_integers_that_python_does_not_write_are_refused(refusal):
     for factor in (7**9000, sympy.Rational(1, 7**9000)):
         refusal("more than 12000 bits", as_expression, -factor * n)
+
+
+def test_a_part_that_the_reader_refuses_is_built_without_evaluating_it():
+    assert rebuilt(sympy.Mod, (n, sympy.S.Zero)).args == (n, 0)
+    assert rebuilt(sympy.Pow, (sympy.S.Zero, sympy.S.NegativeOne)) is sympy.zoo
+    with pytest.raises(TooLarge):
+        rebuilt(sympy.Pow, (sympy.Integer(2), sympy.Integer(10**6)))
 
 
 def test_a_held_number_stays_what_it_is():

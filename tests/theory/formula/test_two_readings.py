@@ -23,6 +23,9 @@ REFUSED = {  # the text: the column and both readings, as the message says them
     "-2^-n/8": (2, "2^(-n/8)", "(2^-n)/8"),
     "e^-n/64": (1, "e^(-n/64)", "(e^-n)/64"),
     "e^-n/a": (1, "e^(-n/a)", "(e^-n)/a"),
+    "-n^3/5": (2, "n^(3/5)", "(n^3)/5"),
+    "-a/2 n": (6, "(a/b)*c", "a/(b*c)"),
+    "\u2212n % 64": (1, "(-n) % 64", "-(n % 64)"),
     "-n^1.0/2": (2, "n^(1.0/2)", "(n^1.0)/2"),
     "-n^3/2.0": (2, "n^(3/2.0)", "(n^3)/2.0"),
     "-n^1//2": (2, "n^(1//2)", "(n^1)//2"),
@@ -162,6 +165,27 @@ READ = {  # the text: what it means, in a text that can be read in one way
     "((n < 3) + 1)*n": "(where(n < 3, 1, 0) + 1)*n",
     "1/2 (1+n)": "n/2 + 1/2",
     "-2e^n": "-2*exp(n)",
+    "-2e**n": "-2*exp(n)",
+    "-n^2**3/4": "-(n^8)/4",
+    "-n^a/7": "-(n^a)/7",
+    "-n^5/6": "-(n^5)/6",
+    "-n^3/1": "-n*n*n",
+    "-n^3/2.5": "-(n*n*n)*2/5",
+    "-n^1.5/2": "-n*sqrt(n)/2",
+    "-n^a/n": "-(n^a)*(1/n)",
+    "-n^a/log(1+n)": "-(n^a)*(1/log(1+n))",
+    "-2^-n*8": "-(1/2)^(n-3)",
+    "-e^-n*log(1+n)": "-exp(-n)*log(1+n)",
+    "e^-n log(1+n)": "exp(-n)*log(1+n)",
+    "-e^-2 (1+n)": "-exp(-2)*(1+n)",
+    "-n^2 a": "-(n*n)*a",
+    "n^2 if n < 3 else 0": "where(n < 3, n*n, 0)",
+    "-3f*n": "-f*3*n",
+    "-log n +1": "1 - log(n)",
+    "-log n+ 1": "1 - log(n)",
+    "-(n if n < 9 else 9)": "-where(n < 9, n, 9)",
+    "-log^99(1+n)": "-log(1+n)^99",
+    "-log^(1/3)(1+n)": "-log(1+n)^(1/3)",
 }
 
 
@@ -242,4 +266,5 @@ def test_printed_braces_are_two_readings_but_around_arguments(refusal, text):
 
 def test_a_factor_stays_one():
     assert read("-m(1 + n)") == read("-m*(1 + n)")
+    assert read("-4k*n", {"k": "positive"}) == read("-4*n*k") and read("-10x10*n").free_symbols
     assert read("-A*(n)") == read("-A(n)", {"A": "positive"}) == read("-A*n")

@@ -16,7 +16,8 @@ from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.signs import Context
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions import gamma
+from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import (
     ARITHMETICS,
@@ -117,8 +118,102 @@ def test_a_remainder_on_a_wide_ball_holds_what_it_is_at_points(name, centre):
             for a, b in corners:
                 point = centre + acb(a * width, b * width if centre.imag else 0)
                 assert whole.is_finite() and whole.contains(rule(True, point.mid()).mid())
-        far = rule(True, acb(arb(2) ** 200))
-        assert far.is_finite() and abs(far).upper() < arb(2) ** -190
+            r = (centre.real - width).lower()
+            slope = 1 / (12 * r**2) if name == "binet" else 1 / (2 * r**2) + 1 / (6 * r**3)
+            spread = whole.real.rad() / (acb(wide, wide if centre.imag else arb(0)).rad() * slope)
+            assert float(spread) == pytest.approx(1, rel=1e-3)
+        far = abs(rule(True, acb(arb(2) ** 200))).upper() * arb(2) ** 200
+        assert far < {"binet": 0.1667, "psi_rest": 1.0001}[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "leading"),
+    [
+        ("binet", "s", 0.17),
+        ("psi_rest", "s", 1),
+        ("psi_slope", "s", 2),
+        ("omega_rest", "s", 2.7),
+        ("erfcx", "s", 1 / math.sqrt(math.pi)),
+        ("sin", "s", 1),
+        ("cos", "s**2", 1),
+        ("atan", "s", 1.6),
+    ],
+)
+def test_what_a_tail_leaves_is_no_larger_than_was_proved(name, inside, leading):
+    s = sympy.Symbol("s", positive=True)
+    e = READ.get(name, ALL[name]).node(sympy.sympify(inside, {"s": s}))
+    with precision(64):
+        half = half_line(arb(20))
+        found = tail_enclosure(e, s, TailEnclosure(half, {level(1): fmpq(1)}))
+        sizes = [float(abs(acb(c)).upper()) for c in found.terms.values()]
+        assert max(sizes) == pytest.approx(leading, rel=1e-6)
+        assert all(acb(c).imag == 0 for c in found.terms.values())
+
+
+@pytest.mark.parametrize("name", ["binet", "psi_rest", "psi_slope", "omega_rest"])
+def test_a_remainder_is_told_right_of_0_alone(name):
+    for z in (acb(arb(1, 1)), acb(-3), acb(0, 5)):
+        assert not ALL[name].complex_ball(True, z).is_finite()
+    assert ALL[name].complex_ball(True, acb(arb(2, 1), 5)).is_finite()
+
+
+@pytest.mark.parametrize(
+    ("name", "box", "is_analytic"),
+    [
+        ("atan", (arb(0.5, 0.4), arb(2, 0.1)), True),
+        ("atan", (arb(-0.5, 0.4), arb(-2, 0.1)), True),
+        ("atan", (arb(0, 0.1), arb(0, 0.5)), True),
+        ("atan", (arb(0.5, 0.5), arb(2, 0.1)), False),
+        ("atan", (arb(-0.5, 0.5), arb(2, 0.1)), False),
+        ("atan", (arb(0, 0.1), arb(0, 1)), False),
+        ("asin", (arb(0, 0.5), arb(0, 0.1)), True),
+        ("asin", (arb(2), arb(1)), True),
+        ("acos", (arb(2, 0.5), arb(0, 0.1)), False),
+        ("acos", (arb(0, 1), arb(0, 0.1)), False),
+        ("log", (arb(-1, 0.1), arb(0, 0.1)), False),
+        ("log", (arb(-1, 0.1), arb(1, 0.1)), True),
+        ("log1p", (arb(-2, 0.1), arb(0, 0.1)), False),
+        ("log1p", (arb(-1.5, 1), arb(0, 0.1)), False),
+        ("log1p", (arb(0, 0.5), arb(0, 0.1)), True),
+    ],
+)
+def test_across_a_cut_nothing_is_analytic(name, box, is_analytic):
+    assert ALL[name].complex_ball(True, acb(*box)).is_finite() is is_analytic
+    assert ALL[name].complex_ball(False, acb(*box)).real.is_finite() or not box[0] < -1
+    whole = ALL[name].complex_ball(False, acb(box[0].mid(), box[1].mid()))
+    assert whole.is_finite()
+
+
+def test_residues_are_those_of_the_integers():
+    factorial, binomial = READ["factorial"].residue, READ["binomial"].residue
+    for modulus in range(1, 14):
+        for a in range(13):
+            assert factorial(a, modulus) == math.factorial(a) % modulus
+            for b in range(-2, 15):
+                exact = math.comb(a, b) if b >= 0 else 0
+                assert binomial(a, b, modulus) == exact % modulus
+    assert factorial(10_000, 10**6) == 0 == factorial(10**6, 10_000)
+    bits = gamma.MOST_BITS // 10
+    assert binomial(1 << bits - 1, 10, 7) == math.comb(1 << bits - 1, 10) % 7
+    assert binomial(10**5, 10**5 - 2, 7) == math.comb(10**5, 2) % 7
+    for residue, numbers in [
+        (factorial, (-1, 5)),
+        (factorial, (10_001, 10_001)),
+        (binomial, (-1, 2, 5)),
+        (binomial, (10**5, 10_001, 5)),
+        (binomial, (1 << bits, 10, 7)),
+    ]:
+        with pytest.raises(Undetermined):
+            residue(*numbers)
+
+
+@pytest.mark.parametrize("k", [0, 1, 4, -2, R(1, 2), -R(1, 2)])
+def test_binomials_of_any_bottom_are_those_of_gamma(k):
+    for x in (*POINTS, R(6)):
+        right = sympy.N(sympy.binomial(x, k), 40)
+        assert (
+            abs(float(enclose(sympy.binomial(X, k, evaluate=False), 160, {X: x}) - right)) < 1e-15
+        )
 
 
 @pytest.mark.parametrize("s", [acb(65), acb(100, 50), acb(10**9)])
@@ -151,6 +246,9 @@ def test_power_series_have_the_value_and_the_slope(name):
                     continue
                 assert series[0].overlaps(ball), (e, x)
                 assert abs(series[1] - slope) < 1e-25 * (1 + abs(slope)), (e, x)
+                if name in INNER or name == "erfcx":  # their derivatives are ours, not SymPy's
+                    at = compile_complex(e.diff(X), X)(acb(arb(fmpq(x.p, x.q))), False)
+                    assert abs(at - slope) < 1e-25 * (1 + abs(slope)), (e, x)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -30,8 +30,14 @@ from farfield.theory.transseries.arithmetic import (
     taylor,
     with_proved_lead,
 )
-from farfield.theory.transseries.expansion import direction, eventual, transseries
-from farfield.theory.transseries.scale import term_expression
+from farfield.theory.transseries.expansion import (
+    _AtInfinity,
+    _weak_sign,
+    direction,
+    eventual,
+    transseries,
+)
+from farfield.theory.transseries.scale import bertrand_test, term_expression
 
 FAR = (10**12, 10**25, 10**40)
 
@@ -185,6 +191,7 @@ def test_expansions(text, shown, context):
 LIKE = [Monomial((e,)) for e in (sympy.log(6), sympy.log(2) + sympy.log(3), fmpq(1))]
 ATOM = read("log(Abs(sin(n)))")
 GROWING = Monomial((), [(N, fmpq(1))])
+OO, TOUCHES = sympy.oo, 1 + sympy.sin(n)
 HIDDEN = sympy.sin(1) ** 2 + sympy.cos(1) ** 2  # 1
 BELOW = [(N, fmpq(1)), (UNIT, fmpq(1))]
 
@@ -253,6 +260,24 @@ def exact_powers(context):
         (lambda c, f, g, long: log_places(c, L1, iterated_log(2), iterated_log(5)), "[1, 2, 5]"),
         (lambda c, f, g, long: log_places(c, UNIT, N, L1 ** fmpq(2), GROWING), "[0, 0, 0, 0]"),
         (lambda c, f, g, long: log_places(c, L1.times(GROWING, c)), "[0]"),
+        (
+            lambda c, f, g, long: [_weak_sign(of(c, (N, k))) for k in (TOUCHES, -TOUCHES, 2, -2)],
+            "[1, -1, 1, -1]",
+        ),
+        (lambda c, f, g, long: [_AtInfinity(c).sign(x) for x in (OO, -OO, -n)], "[1, -1, -1]"),
+        (
+            lambda c, f, g, long: [
+                _AtInfinity(c).difference(*xy)
+                for xy in ((OO, n), (-OO, n), (n, OO), (n, -OO), (n, 2 * n), (n, n))
+            ],
+            "[1, -1, -1, 1, -1, 0]",
+        ),
+        (
+            lambda c, f, g, long: [
+                bertrand_test(h).converges for h in (of(c, (L1, 1), o=UNIT), of(c, (L1, 2), o=L2))
+            ],
+            "[False, True]",
+        ),
         (lambda c, f, g, long: log_places(c, Monomial((fmpq(0), HIDDEN))), "[1]"),
         (
             lambda c, f, g, long: like_terms(
@@ -284,6 +309,13 @@ def test_operations_by_hand(made, shown, context):
     [
         (lambda c: split(of(c, o=UNIT)), OrderTooLow, "^$"),
         (lambda c: split(of(c, (L1, 1), o=UNIT)), OrderTooLow, "^$"),
+        (lambda c: direction(of(c, o=N)), OrderTooLow, "^$"),
+        (lambda c: bertrand_test(of(c, o=L1)), OrderTooLow, "^$"),
+        (lambda c: bertrand_test(of(c, (L1, 1), o=L2)), OrderTooLow, "^$"),
+        (lambda c: _weak_sign(of(c, (N, TOUCHES), o=UNIT)), Undecided, "meets 0"),
+        (lambda c: _weak_sign(of(c, (N, TOUCHES), (UNIT, -1))), Undecided, "meets 0"),
+        (lambda c: _weak_sign(of(c, (N, TOUCHES - 1))), Undecided, "meets 0"),
+        (lambda c: direction(of(c, (UNIT, 1), o=UNIT)), OrderTooLow, "^$"),
         (lambda c: taylor(log1p_coefficient, of(c, o=UNIT)), OrderTooLow, "^$"),
         (lambda c: of(c, o=N).leading(), OrderTooLow, "^$"),
         (lambda c: transseries(read("Sum(1/k,(k,1,n))"), c), Undecided, "a sum"),

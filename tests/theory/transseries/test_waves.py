@@ -70,6 +70,7 @@ ALL, N, L1 = {**RULES, "any": decide}, iterated_log(0), iterated_log(1)
         (BOUNDS, "log(n)*(2+sin(n))", LEFT_OPEN),
         (BOUNDS, "log(n)*(1+sin(n)/2)", LEFT_OPEN),
         (BOUNDS, "n*sin(n)", LEFT_OPEN),
+        (BOUNDS, "n+log(Abs(sin(n)))", "an oscillating coefficient is unbounded"),
         (BOUNDS, "n**2*Abs(sin(n))", LEFT_OPEN),  # whether it tends to infinity is open
         (AVERAGE, "n**2*Abs(sin(n))", "is not one sinusoid"),
         (RETURNS, "n**2*Abs(sin(n))", "is not one sinusoid"),
@@ -116,6 +117,7 @@ def test_verdicts_do_not_depend_on_where_one_begins_to_count(text, converges, sh
         ("n+sin(n)+cos(n)**2", [], False),
         ("n*(sin(n)**2+cos(n)**2)", [], True),
         ("n*sin(n)", [0], True),
+        ("n*sin(n)+3+1/n", [0], True),
         ("n+log(Abs(sin(n)))", [1], True),
     ],
 )

@@ -162,6 +162,7 @@ def test_the_plan_reads_what_is_cheaper(refusal, rotary, words, tmp_path):
     assert far.way == "far field" and far.label == Label.FORECAST
     for minutes in (0, 1e6):
         refusal("a number above 0", farfield.mend, rotary, words, to=TO, minutes=minutes, **how)
+    refusal("^output folder", farfield.mend, rotary, words, to=TO, minutes=0.5, folder="/proc/x")
 
 
 def test_numbers_of_rows_with_other_ends_are_not_taken_up(rotary, words, tmp_path, monkeypatch):
@@ -469,6 +470,14 @@ def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(half
 )
 def test_the_bias_of_a_layer_is_told_as_it_is_under_the_change(repair, layer, trained, formula):
     assert _formula(repair, layer, trained and encoding(trained)) == formula
+
+
+def test_changes_to_choose_from_are_told_by_the_training_length():
+    grafts = [f"graft -{rate} log(n/16), window 64" for rate in (2, 4)]
+    windows = ["window 64", "window 32", "window 64, 4 first keys"]
+    alone = ["log scale", "graft -2 log(n/64)", "graft -2 log(n/16)"]
+    assert [change.name for change in candidates(64)] == [*windows, *alone, *grafts]
+    assert recipe(64).name == grafts[0]
 
 
 @pytest.mark.parametrize("turns", [True, False])

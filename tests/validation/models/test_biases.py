@@ -10,9 +10,10 @@ import torch
 from safetensors.torch import save_file
 
 from farfield.theory.functions.nodes import n
-from farfield.validation.harness.settings import ScaleSettings
+from farfield.validation.harness.runs import model_of
+from farfield.validation.harness.settings import Run, ScaleSettings
 from farfield.validation.models.biases import with_bias
-from farfield.validation.models.finished_run import _temper
+from farfield.validation.models.finished_run import _outline, _temper
 from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
 
 Some = SimpleNamespace
@@ -116,3 +117,21 @@ TEMPERS = [
 @pytest.mark.parametrize(("scale", "said"), TEMPERS)
 def test_the_factor_of_a_run(scale, said):
     assert _temper(scale, 64) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "rotation"),
+    [
+        ({"share": 0.5, "base": 500.0, "window": 5, "sinks": True}, Rotary(6, 500.0)),
+        ({"share": 0.4}, Rotary(4, 10_000.0)),
+        ({"mechanism": "xpos"}, Rotary(12, 10_000.0, "xpos")),
+        ({"scaling": 4.0}, Rotary(12, 10_000.0, "linear", note="all angles divided by 4")),
+    ],
+)
+def test_the_rotation_of_a_run_is_that_of_its_settings(asked, rotation):
+    layers = {"label": "own", "layers": [{"mechanism": "rope"} | asked]}
+    net = model_of(Run(encoding=layers, layers=1, width=48, heads=4, length=12))
+    found = _outline(net, net.layers[0], None)
+    assert (found.rotation, found.positions) == (rotation, "rotation")
+    assert (found.width, found.sink) == (asked.get("window"), "sinks" in asked)
+    assert (found.heads, found.key_heads, found.head_size, found.cached) == (4, 4, 12, 96)

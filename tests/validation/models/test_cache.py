@@ -1,12 +1,15 @@
 """Keys, bytes and pages of a row, counted page by page and key by key."""
 
+import inspect
 import itertools
 
 import pytest
 
+from farfield.commands.models import audit
 from farfield.validation.models.cache import Serving, longest, row_cache
 from farfield.validation.models.outline import LayerOutline
 
+OPTIONS = ("cache_dtype", "tensor_parallel", "page")  # of the verb
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 CASES = [*itertools.product([1, 7, 16, 17, 100, 1000], [1, 5, 16, 17, 64, 2000], [1, 4, 16])]
 
@@ -33,6 +36,7 @@ def test_bytes_are_those_of_the_heads_of_a_device(dtype, bits, ranks):
         LayerOutline(key_heads=1, indexed=64),
         LayerOutline(attends=False, state=96),
     ]
+    assert Serving() == Serving(*(inspect.signature(audit).parameters[k].default for k in OPTIONS))
     found = row_cache(layers, 48, Serving(dtype, ranks, page=16))
     one, other = 512 / ranks * bits / 8, 128 * bits / 8  # a head is never divided
     assert found.keys == 48 + 10

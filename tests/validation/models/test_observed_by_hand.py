@@ -375,6 +375,9 @@ def test_layers_choose_as_many_keys_of_a_long_row(
     _choices(network(**config), watch, states)
     assert (watch.tokens, watch.alike) == (tokens, not config)
     assert watch.picks == dict.fromkeys(layers, (3, tokens))
+    monkeypatch.setattr(observed, "_row", lambda of, n: None)
+    _choices(network(**config), watch, states)
+    assert watch.picks == {}, "of a long row none chooses"
 
 
 def network(*modules, **config):

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import sympy
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import Label
@@ -10,7 +11,7 @@ from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding
 from farfield.validation.forecast import NEAR, forecast
-from farfield.validation.study.beside_rows import BesideRows, beside_rows
+from farfield.validation.study.beside_rows import BesideRows, _family, beside_rows
 from farfield.validation.study.prediction import predict
 from farfield.validation.table_cells import field_text
 
@@ -28,7 +29,23 @@ def test_a_field_longer_than_the_rows_comes_with_a_size_that_fits(formula):
     assert found.field.tokens > 64 and found.fit.achieved == 64
     again = theoretical_receptive_field(found.family, "1/100", c=found.fit.value)
     assert again.tokens == 64  # what the printed command says, by the printed family
-    assert f"c = {found.fit.value} fits 64 tokens" in said(found)[-1]
+    c, family = found.fit.value, sympy.sympify(found.family.replace("^", "**"))
+    formula = str(family.subs("c", c)).replace("**", "^")
+    command = f'farfield design "{found.family}" --trf 64'
+    assert said(found)[-1] == f"c = {c} fits 64 tokens: {formula}, by {command}."
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("-n/64", "-n/c"),
+        ("-2*log(1+n)", "-log(n + 1)/c"),
+        ("log(1/(1+n))/2", "log(1/(n + 1))/c"),
+        ("3*log(1/(1+n))", "log(1/(n + 1))/c"),
+    ],
+)
+def test_a_family_keeps_the_sign_of_its_bias(formula, family):
+    assert _family(encoding(formula)) == family
 
 
 def test_what_fits_already_gets_no_advice():

@@ -1,5 +1,6 @@
 """Every number of a study beside the question that it answers, or the line that it is from."""
 
+import csv
 import dataclasses
 
 import numpy as np
@@ -7,14 +8,22 @@ import pytest
 
 import farfield
 from farfield.theory.answers.answer import Label
-from farfield.theory.answers.blocks import Curve, Sentence, Table
+from farfield.theory.answers.blocks import Curve, Note, Sentence, Table, written
 from farfield.theory.answers.notation import terminal
 from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding
 from farfield.validation.results import LAST
 from farfield.validation.study.demo import row as demo_row
-from farfield.validation.study.place import PLACE_EPS, Place, Rank, place
+from farfield.validation.study.place import (
+    PLACE_EPS,
+    REFERENCES,
+    Place,
+    Rank,
+    _written,
+    place,
+    ranked_references,
+)
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import Studied, Study
 
@@ -67,6 +76,7 @@ def test_a_bias_that_is_known_in_some_rows_has_the_numbers_of_these():
     ]
     assert (p.row_length, [field.tokens for field in p.row_fields]) == (101, fields)
     assert [r.farthest for r in p.reaches] == [farfield.reach(SLOW, 7, length=101).farthest]
+    assert [terminal(b.text).count("tokens hold") for b in p.sentences()].count(1) == 1
     assert [(x.tested, x.value) for x in p.leaks] == [
         (n, pytest.approx(farfield.leak(SLOW, 32, n).value)) for n in (64, 101)
     ]
@@ -146,6 +156,11 @@ def test_a_study_tells_what_it_is_about_and_the_others_in_a_line_each():
     mine = Studied(predict(encoding("alibi"), "mine", trained=16, tested=(64,)))
     own = dataclasses.replace(found, entries=(mine, *entries[1:3])).lead()
     assert terminal(own.text) == "3 encodings; converges: mine, ALiBi; diverges: NoPE."
+    placed = place([predict(encoding(SLOW))])
+    nobody = [*dataclasses.replace(found, asked=(), place=placed).blocks()]
+    assert nobody[0] == found.lead() and nobody[-3:] == [*placed.blocks()]
+    for details, blocks in ((True, found.blocks()), (False, found.brief())):
+        assert found.text(details=details) == written(blocks, details=details)
     whole, plain = (found.text(details=True, unicode=sign) for sign in (True, False))
     assert plain.isascii() and "−n/64" in whole
     others = found.blocks()[len(entries[0].prediction.blocks()) :]
@@ -177,6 +192,11 @@ def test_a_row_of_the_demonstration_leaves_out_what_has_no_number():
 def test_five_parameters_without_a_value_are_four_and_no_more():
     found = predict(encoding("-(a+b+c+d+f)*n"))
     assert found.missing == "TRF and leak need values for a, b, c, d"
+    assert predict(encoding("rope")).longest_leak is None
+    assert terminal(predict(encoding("-n"), "mine").sentences()[0].text).startswith("mine: ")
+    for name, first in (("rope", Note), ("0", Table)):
+        kinds = [type(block) for block in predict(encoding(name))._numbers()]
+        assert kinds[0] is first and kinds.count(Table) == (first is Table)
 
 
 def test_a_place_counts_from_the_narrowest():
@@ -205,6 +225,11 @@ def test_one_head_with_a_window_is_enough_for_windows():
     blank = dataclasses.replace(mixed.forecast, ratio=None)
     rows = [*dataclasses.replace(mixed, forecast=blank)._rows()]
     assert [row[2] for row in rows if row[0].startswith("perplexity")] == [None]
+
+
+def test_what_is_read_of_the_references_is_written_as_it_was():
+    with REFERENCES.open(encoding="utf-8", newline="") as file:
+        assert [*csv.reader(file)][1:] == [*map(_written, ranked_references())]
 
 
 def test_a_long_formula_is_not_shown_beside_its_name():

@@ -16,6 +16,7 @@ from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import entry
+from farfield.validation.harness.settings import settle
 from farfield.validation.json_files import writable_folder
 from farfield.validation.study.place import (
     _cell,
@@ -139,6 +140,20 @@ def test_each_option_of_a_study_reaches_the_models_under_its_name(monkeypatch):
     assert whole.asked == ("-n", "-n/2") and told == [("place among the catalogue", 0, 1)]
 
 
+def test_a_training_reports_where_its_study_does(monkeypatch, tmp_path):
+    told = []
+
+    def run(asked, store, *, progress):
+        progress("trains", 1, 2)
+        return []
+
+    monkeypatch.setattr("farfield.validation.harness.runs.run", run)
+    subjects, notice = [("-n", encoding("-n"))], lambda *at: told.append(at)
+    survey(subjects, train=["-n"], preset_name="tiny", store=tmp_path, notice=notice)
+    stages = [("-n: theory", 0, 1, ""), ("-n: trains", 1, 2, ""), ("-n: done", 1, 1, "")]
+    assert [at for at in told if at[0].startswith("-n")] == stages
+
+
 def test_each_setting_of_a_survey_is_one_of_its_models():
     said = {"length": 24, "text": "a text", "seed": 3}
     found = survey([("-n", encoding("-n"))], preset_name="tiny", tested=(48, 96), **said)
@@ -146,6 +161,8 @@ def test_each_setting_of_a_survey_is_one_of_its_models():
     assert (found.lengths, found.entries[0].prediction.row_length) == ((24, 48, 96), 96)
     usual = survey([("-n", encoding("-n"))], preset_name="tiny")
     assert (usual.settings["seed"], usual.settings["text"]) == (0, None)
+    tiny = settle("tiny", {"encoding": "nope"}).measure.lengths
+    assert [*usual.settings["measure"]["lengths"]] == [*tiny]
     assert usual.lengths[0] == usual.settings["length"] and len(usual.lengths) > 1
     bare = dataclasses.replace(usual, settings={"length": 64, "measure": {"lengths": ()}})
     assert bare.lengths == (64, 256, 1024), "4 and 16 times the training length"
