@@ -97,7 +97,7 @@ def test_a_cost_at_the_border_is_none(rows, monkeypatch):
     place = "farfield.validation.far_field.gap_probe"
     monkeypatch.setattr(f"{place}.nats", lambda *_: torch.zeros(2, 8, dtype=torch.float64))
     monkeypatch.setattr(f"{place}.gap_losses", losses)
-    found = probe(llama(), rows[:2], [256, 2048])
+    found = probe(made(), rows[:2], [256, 2048])
     assert (found.holds, found.breaks) == (960, 1024)
 
 
