@@ -93,6 +93,7 @@ def test_a_list_is_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     kept = Kept()
     write_rows(header, rows, kept)
     assert kept.answers == [named] and not kept.is_text and Output().is_text
+    assert not any(Output(**{form: True}).is_text for form in ("json", "latex", "csv"))
     monkeypatch.setenv("COLUMNS", "14")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     lay_out(rows)

@@ -116,6 +116,17 @@ def test_it_says_where_positions_begin_to_cost(rows, speaks, monkeypatch):
     assert first.loss == pytest.approx(float(losses(network, rows[:2], 0).mean()))
 
 
+def test_a_cost_at_the_border_is_none(rows, monkeypatch):
+    def losses(network, rows, length):
+        return torch.full((2, 8), COST if length <= 1000 else 1.0, dtype=torch.float64)
+
+    place = "farfield.validation.far_field.gap_probe"
+    monkeypatch.setattr(f"{place}.nats", lambda *_: torch.zeros(2, 8, dtype=torch.float64))
+    monkeypatch.setattr(f"{place}.gap_losses", losses)
+    found = probe(llama(), rows[:2], [256, 2048])
+    assert (found.holds, found.breaks) == (960, 1024)
+
+
 def test_its_interval_is_over_rows(rows):
     found = probe(llama(), rows, [256])
     gap = next(g for g in found.gaps if g.length == 256)

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -370,3 +371,23 @@ def test_fields_are_those_of_a_loop(name, outside_models, numbers):
     mean = np.mean(curves, 0).cumsum()
     assert dict(found.curve)[4] == pytest.approx(mean[3], rel=1e-4)
     assert found.tokens == int(np.searchsorted(mean, 0.99, side="right")) + 1
+
+
+def test_a_change_of_the_bias_is_its_formula_in_the_layers_that_it_names():
+    def bias(layer, i, j):
+        n = (i[:, None] - j).float()
+        return (-n / 4).masked_fill(n < 0, -math.inf)[None]
+
+    network = SimpleNamespace(trained=64, longest=None, depth=2, bias=bias)
+    grafted = Repair(graft=(3, 4), window=9, sinks=2, layers=(2,))
+    cached = Repair(window=3, sinks=2, in_cache=True, layers=(2,))
+    tail = {n: -n / 4 if n < 4 else -1 - 3 * math.log(n / 4) for n in range(12)}
+    first = {(i, j): (j - min(i, 4)) / 4 for i in range(12) for j in range(2)}
+    for repair, seen in (
+        (grafted, lambda i, j: tail[i - j] if i - j < 9 or j < 2 else -math.inf),
+        (cached, lambda i, j: first.get((i, j), (j - i) / 4 if i - j < 3 else -math.inf)),
+    ):
+        changed, at = Repaired(network, repair), torch.arange(12)
+        wanted = [[seen(i, j) if j <= i else -math.inf for j in range(12)] for i in range(12)]
+        assert torch.equal(changed.bias(0, at, at), bias(0, at, at))
+        torch.testing.assert_close(changed.bias(1, at, at)[0], torch.tensor(wanted))

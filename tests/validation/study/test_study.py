@@ -16,6 +16,7 @@ from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import entry
+from farfield.validation.harness.settings import settle
 from farfield.validation.json_files import writable_folder
 from farfield.validation.study.place import (
     _cell,
@@ -164,6 +165,8 @@ def test_each_setting_of_a_survey_is_one_of_its_models():
     assert (found.lengths, found.entries[0].prediction.row_length) == ((24, 48, 96), 96)
     usual = survey([("-n", encoding("-n"))], preset_name="tiny")
     assert (usual.settings["seed"], usual.settings["text"]) == (0, None)
+    tiny = settle("tiny", {"encoding": "nope"}).measure.lengths
+    assert [*usual.settings["measure"]["lengths"]] == [*tiny]
     assert usual.lengths[0] == usual.settings["length"] and len(usual.lengths) > 1
     bare = dataclasses.replace(usual, settings={"length": 64, "measure": {"lengths": ()}})
     assert bare.lengths == (64, 256, 1024), "4 and 16 times the training length"
