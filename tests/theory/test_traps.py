@@ -31,6 +31,16 @@ CONVERGES = """
     -log(n)*(2+cos(pi*sqrt(2)*n))-log(log(n))-log(log(n))*sin(n)/4
     -atan(sin(pi*(1+sqrt(5))*n+1/3))-5/2*log(n+1)
     log(n+1)/2*atan(sin(pi*(1+sqrt(5))*n+1/3))-2*log(n+1)
+    -log(n)*(129/50+atan(n*sin(n)))
+    -log(n)*(21/10+erf(n*sin(n)))
+    -log(n)*(11/10+Heaviside(sin(n)))
+    -log(n)*Max(2,3+sin(n))
+    -log(n)*Max(sin(n),2,cos(n))
+    -log(n)*Min(3+sin(n),2,5)
+    -log(n)*Abs(3+sin(n))
+    -log(n)*Abs(-3+sin(n))
+    -log(n)*(1/2+gamma(-5/2+1/n)^2)
+    log(n)*gamma(-1/2+1/n)
     -n*sin(acos(1-1/10**7))
     -n*tanh(loggamma(2+1/10**8))
     -n**loggamma(1-1/10**9)
@@ -55,6 +65,13 @@ DIVERGES = """
     -frac(n/3)*n
     -log(n)*LambertW(2*exp(2))/2
     3*atan(sin(pi*(1+sqrt(5))*n+1/3))-1/2*log(n+1)
+    -log(n)*Heaviside(sin(n))
+    -log(n)*Min(1,2+sin(n))
+    -log(n)*Min(1,3*sin(n))
+    -log(n)*Min(3/2+sin(n),1)
+    -log(n)*Max(1/2,sin(n))
+    -log(n)*Abs(sin(n))
+    log(n)*gamma(-3/2-1/n)
     n*tanh(acosh(1+exp(-14)))
 """.strip().splitlines()
 OPEN = {  # decided by hand, and left open: waves beyond one sinusoid, cancellations, arctangents

@@ -219,7 +219,7 @@ def _of_formulas(formulas: list[Expr], how: str) -> Sample:
         for s in (-1, 0, 1)
         if LONG <= x <= 2**53
     }
-    distances = np.array([*range(LONG), *sorted({*FAR.tolist(), *ends})])
+    distances = np.unique([*range(LONG), *FAR.tolist(), *ends])
     values = np.stack([tabulate(formula, distances) for formula in formulas])
     return Sample(distances, values, how, formulas=tuple(formulas))
 

@@ -323,9 +323,7 @@ class Transseries:
             raise NotReal("a division by 0")
         c, m, delta = parts
         if not (type(r) is fmpq and r.q == 1):
-            s = _low_sign(c, context, "a real power of a negative quantity")
-            if s <= 0:
-                raise Undecided("a real power of what is not positive for all large n")
+            _low_sign(c, context, "a real power of a negative quantity")
         constant = power_of(c, r, context) if oscillates(c) else power(c, r)
         return taylor(binomials(r), delta) * constant * m**r
 

@@ -8,6 +8,7 @@ import pytest
 
 from farfield import InputError, certified_window, check_convergence, encoding, inspect_bias
 from farfield import theoretical_receptive_field as trf
+from farfield.theory.encodings import sampling
 from farfield.theory.encodings.python_files import load
 
 torch = pytest.importorskip("torch")
@@ -360,3 +361,89 @@ def test_a_formula_of_all_heads_is_one_that_does_not_depend_on_the_head():
     assert encoding(lambda h, q, k: -(q - k) / 8).num_heads == 1
     found = inspect_bias(lambda h, q, k: -(q - k) / 8 if h != 9 else 0.0)
     assert found.heads == 8 and "heads 0 to 7" in found.how
+
+
+PARAMETERS = type("Module", (), {"parameters": list})()
+WHOLE = ["scores", "logits", "attention", "dots", "qk", "sim", "hidden_states", "seq_len", "L"]
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "rows_of_a_module"),
+    [
+        *(([name], True, True) for name in WHOLE),
+        *(([name], False, False) for name in ("n", "d", "t", "delta", "dist", "rel", "position")),
+        *(([name], False, True) for name in ("x", "nd", "Lx", "lengths_", "w")),
+        *((pair, True, True) for pair in (["q_len", "k_len"], ["i", "j"], ["num_heads", "size"])),
+        *((pair, False, False) for pair in (["q", "k"], ["q_len", "k"], ["i", "b"])),
+        (["h", "q", "k"], False, False),
+        (["q", "k", "i", "j"], False, True),
+    ],
+)
+def test_arguments_are_rows_or_positions_by_their_names(names, rows, rows_of_a_module):
+    rows |= names == ["lengths_"]
+    assert sampling._takes_a_row(len, names) is rows
+    assert sampling._takes_a_row(PARAMETERS, names) is rows_of_a_module
+
+
+def test_arguments_that_have_to_be_given_are_those_without_a_value():
+    assert sampling._required(lambda a, b, /, c=1, *, d: 0) == ["a", "b"]
+    assert sampling._required(lambda *x: 0) == ["n"] == sampling._required(min)
+    assert sampling._required(lambda a=1, **b: 0) == []
+
+
+@pytest.mark.parametrize("edges", [(13,), (3, 12), (10, 11), (11, 20), (12, 13), (2, 3), (15, 40)])
+def test_the_two_sides_of_an_edge_are_asked(edges):
+    def at(d):
+        return np.where(np.searchsorted(edges, d, side="right") % 2, -1e4, [-d, -2 * d])
+
+    near = np.array([0.0, 1, 2, 3, 10, 20, 41])
+    seen, values = sampling._between(near, np.stack([at(d) for d in near], axis=1), at)
+    assert {*near} <= {*seen} and (np.diff(seen) > 0).all()
+    np.testing.assert_array_equal(values, np.stack([at(d) for d in seen], axis=1))
+    hidden = (values <= -1e4).any(axis=0)
+    assert (np.diff(seen)[hidden[1:] != hidden[:-1]] == 1).all()
+
+
+def test_formulas_are_looked_at_around_the_numbers_of_their_conditions():
+    ends = [sampling.LONG - 1, sampling.LONG, 5000, 2**53]
+    read = [encoding(f"where(n < {end}, -n, -oo)").formula for end in ends]
+    found = sampling._of_formulas(read, "")
+    around = {end + s for end in ends[1:] for s in (-1, 0, 1)}
+    assert around <= {*found.distances} and sampling.LONG in found.distances
+    assert len(found.distances) == len({*found.distances} | around)
+    for end, row in zip(ends, found.values, strict=True):
+        assert ((row == -np.inf) == (found.distances >= end)).all()
+
+
+@pytest.mark.parametrize(
+    ("program", "formula", "how"),
+    [
+        (lambda rel: -abs(rel) / 8, "-n/8", "a distance"),
+        (lambda rel: rel / 8, "-n/8", "a relative position, key less query"),
+        (lambda memory_position: -memory_position / 8, "-n/8", "a distance"),
+        (lambda rel: 0 * rel, "0", "a distance"),
+        (lambda rel: rel * rel / 8, "n**2/8", "a distance"),
+        (lambda rel_q, k: -(rel_q - k) / 8, "-n/8", "positions q and k"),
+    ],
+)
+def test_a_relative_position_has_the_sign_that_falls(program, formula, how):
+    found = sampling.sampled(program)
+    assert (str(found.formulas[0]), found.how) == (formula, how)
+
+
+@pytest.mark.parametrize("heads", [None, 1, 3])
+def test_how_many_heads_were_found_is_said_where_nobody_gave_their_number(heads):
+    for program in (
+        lambda h, q, k: -(q - k) / (h + 1),
+        lambda h, q, k: np.array(-(q - k) / (h + 1)),
+    ):
+        found = sampling.sampled(program, heads)
+        assert len(found.values) == (heads or 8)
+        assert ("heads 0 to 7 (heads=... asks for others)" in found.how) is (heads is None)
+
+
+def test_a_number_of_all_distances_is_a_constant_where_each_alone_has_it(refusal):
+    found = encoding(lambda d: -float(len(d) > 0))
+    assert found.bias([0, 5, 900]).tolist() == [[-1, -1, -1]]
+    for program in (lambda d: -float(len(d)), lambda d: -float(d[-1] > 4)):
+        refusal("gives one number of them all", encoding, program)

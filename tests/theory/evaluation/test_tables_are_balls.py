@@ -10,7 +10,7 @@ import sympy
 from flint import arb
 
 from farfield import InputError, encoding, layered_receptive_field
-from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy
+from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy, require_memory
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
@@ -209,6 +209,8 @@ def test_every_entry_is_the_ball(make, count, seed):
         ("log(exp(-n)+exp(-n/9))/50", 10000, -22.2222),
         ("1/(1-sigmoid(n))-exp(n)", 40, 1),
         ("cos(n/3)", 2**40, 0.615365),
+        ("cos(n/3)", 3 * 2**39, 0.207360),
+        ("sin(n)", 2**41 - 5, 0.853626),
         ("floor(gamma(sqrt(n+2))^(1/(n+1)))", 2**30, 1),
         ("(-1)^(n*10^15+n)", 19, -1),
         ("(-1)^(2^n+1)", 53, -1),
@@ -284,6 +286,8 @@ def test_what_is_beyond_floats_is_rounded_or_minus_infinity(text, at, values):
 
 def test_a_table_larger_than_the_memory_is_refused_at_once(refusal):
     refusal("fits into the memory", encoding("-n").bias, range(10**15))
+    refusal("table of 999,999,999,999,999,999 numbers", require_memory, 10**18 - 1)
+    refusal(r"table of more than 10\^18 numbers", require_memory, 10**18)
 
 
 class Plain(Arrays):

@@ -7,7 +7,13 @@ import pytest
 import sympy
 
 from farfield import check_convergence, encoding
-from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_LENGTH, MAX_TOKENS
+from farfield.theory.formula.bounded_nodes import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_TOKENS,
+    TooLarge,
+    rebuilt,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, interval, parameter, sign_domain
 from farfield.theory.formula.sympy_expressions import as_expression
@@ -505,6 +511,13 @@ def test_sympy_expressions_beyond_the_grammar_are_refused(refusal, bad, message)
 def test_integers_that_python_does_not_write_are_refused(refusal):
     for factor in (7**9000, sympy.Rational(1, 7**9000)):
         refusal("more than 12000 bits", as_expression, -factor * n)
+
+
+def test_a_part_that_the_reader_refuses_is_built_without_evaluating_it():
+    assert rebuilt(sympy.Mod, (n, sympy.S.Zero)).args == (n, 0)
+    assert rebuilt(sympy.Pow, (sympy.S.Zero, sympy.S.NegativeOne)) is sympy.zoo
+    with pytest.raises(TooLarge):
+        rebuilt(sympy.Pow, (sympy.Integer(2), sympy.Integer(10**6)))
 
 
 def test_a_held_number_stays_what_it_is():
