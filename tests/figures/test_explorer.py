@@ -61,6 +61,8 @@ def test_a_slider_asks_for_no_new_decision(monkeypatch):
         *_, shown = session.answers({"r": value})
         assert f"At r = {value}" in state.html(shown)
     assert len(decided) == 1
+    session.read("-log(1+n)")
+    assert "diverges" in state.html(session.answer({})), "another formula is decided anew"
 
 
 def test_the_verdict_at_a_value_is_that_of_the_formula_with_it():
@@ -78,13 +80,6 @@ def test_what_cannot_be_read_keeps_the_last_answer():
     assert session.question == kept and "column 11" in session.trouble
     session.read("-n")
     assert not session.trouble and session.question != kept
-
-
-def test_another_formula_has_a_verdict_of_its_own():
-    session = Explorer().read("-r*n")
-    assert "converges" in state.html(session.answer({}))
-    session.read("-log(1+n)")
-    assert "diverges" in state.html(session.answer({}))
 
 
 def test_the_state_is_a_page():

@@ -114,6 +114,7 @@ SLIPS = {
     ("trf", "-n", "--t", "3"): r"did you mean --trained\?",
     ("atlas", "page"): r"'page' is neither",
     ("check", "-n", "keys"): r"'keys' is neither",
+    ("check", "-n", "--head", "2"): r"--head 2: -n has one head; leave the option out",
     ("check", "alibi", "--set", "heads=4"): r"--set heads=...: use the option --heads",
     ("check", "-m*n", "--set", "m="): r"'m=': expected NAME=VALUE",
     ("check", "-m*n", "--set", "=3"): r"'=3': expected NAME=VALUE",

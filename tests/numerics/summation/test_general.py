@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from flint import arb, fmpq
+from sympy import Symbol, atan, exp
 
 from farfield import encoding, theoretical_receptive_field
+from farfield.numerics.enclosures.tails import TailEnclosure, level
 from farfield.numerics.search import Unrecognised
-from farfield.numerics.summation import methods
-from farfield.numerics.summation.analytic_bias import Sector
+from farfield.numerics.summation import integral, methods
+from farfield.numerics.summation.analytic_bias import Sector, half_line
 from farfield.numerics.summation.bounded import Envelope, StepsKernel
+from farfield.numerics.summation.integral import TailIntegral, without_tiny
 from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import _linear_in_waves, find
 from farfield.numerics.summation.series import Series, _SetUp, _with_kernel
@@ -204,6 +207,33 @@ def test_the_last_part_of_a_remainder_is_an_integral(m, monkeypatch):
         theta, x = arb(sector.theta), 48 * arb("30.125").exp()
         wanted = theta ** (-2 * m) * (x - theta * x) ** -arb("0.5") * x ** (1 - 2 * m)
         assert log2(sector.remainder(48, m)) == pytest.approx(log2(wanted / (2 * m - arb("0.5"))))
+
+
+def test_a_rest_that_is_too_wide_is_bounded_farther_out(monkeypatch):
+    rests, plain = [arb(2) ** 40], TailIntegral.rest
+
+    def wide(self, t, goal):
+        return goal * rests.pop() if rests else plain(self, t, goal)
+
+    monkeypatch.setattr(TailIntegral, "rest", wide)
+    area = find(read("-2*log(1+n)-1/(n+2)")).area
+    with precision(96):
+        assert area.beyond(area.to_t(arb(60))).rel_accuracy_bits() > 80 and not rests
+
+
+@pytest.mark.parametrize(("goal", "kept"), [(0.9, 2), (1.5, 2), (3, 0)])
+def test_what_is_tiny_is_left_out_where_all_of_it_is_below_the_goal(goal, kept, monkeypatch):
+    """Two functions of about exp(-40), of which each or both are below the goal."""
+    t = Symbol("t")
+    h, far = atan(exp(-t)) + exp(-t) - t, TailEnclosure(half_line(arb(40)), {level(1): fmpq(1)})
+    size = arb(-40).exp()
+    with precision(64):
+        form, loss = without_tiny(h, t, far, size * goal)
+        assert form == (h if kept else -t)
+        assert (loss == 0) if kept else (2 * size < loss < 5 * size)
+        for most, left in ((h.count_ops(), False), (h.count_ops() - 1, True)):
+            monkeypatch.setattr(integral, "MAX_OPERATIONS", most)
+            assert (without_tiny(h, t, far, size * 3) == (h, 0)) is left
 
 
 def test_a_guess_is_the_least_place_below_the_goal():

@@ -222,7 +222,7 @@ def test_bounds_of_constants_hold_and_those_of_inverses_follow(refusal, formula)
 
 
 LN2, LN3, LN12 = map(sympy.log, (2, 3, 12))
-A = sympy.Symbol("a", positive=True)
+A, B = sympy.Symbol("a", positive=True), sympy.Symbol("b", real=True)
 HALF, LARGE, SPLIT = sympy.Rational(1, 2), 2 * (10**9 + 7), "split_log 12 (2 * 2 * 3); "
 VALUE = "apply Rpower_value; [constant | logs; {}constant]"
 
@@ -239,6 +239,7 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         ),
         (logarithm, (sympy.Rational(2, 3),), (LN2 - LN3, "logs; constant")),
         (logarithm, (HALF,), (-LN2, "logs; constant")),
+        (logarithm, (B * (B - 1),), (sympy.log(B) + sympy.log(B - 1), "logs; constant")),
         (logarithm, (sympy.Rational(LARGE, 3),), (sympy.log(LARGE) - LN3, "logs; constant")),
         (logarithm, (sympy.S(3),), (LN3, "")),
         (logarithm, (sympy.S.One,), (0, "")),

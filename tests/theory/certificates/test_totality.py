@@ -16,7 +16,7 @@ import sympy
 
 from farfield import check_convergence, encoding
 from farfield.theory.certificates import NoCertificate
-from farfield.theory.certificates.prover_forms import coq_name, form, without_roots
+from farfield.theory.certificates.prover_forms import Form, coq_name, form, without_roots
 from farfield.theory.certificates.totality import has_values, total
 from farfield.theory.functions.nodes import Lookup, Root, n
 
@@ -348,6 +348,7 @@ def test_a_mask_between_pieces_leaves_them_as_they_are():
 
 
 K = sympy.Symbol("k", integer=True, positive=True)
+TABLE = "nth n [1; 2] (ln (INR n)) - ln (INR n)"
 A, X = sympy.Symbol("a", positive=True), sympy.Symbol("x", real=True)
 HALF, E, PI = sympy.Rational(1, 2), sympy.E, sympy.pi
 
@@ -441,11 +442,45 @@ def test_a_part_is_printed_with_its_value(e, shown):
             assert Prover(shown, values).term() == pytest.approx(wanted)
 
 
+LOG, SUM, PRODUCT = map(form, (sympy.log(n), n + 1, A * n))
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "shown"),
+    [
+        ("plus", (LOG, SUM), "ln (INR n) + (INR n + 1)"),
+        ("minus", (SUM, SUM), "INR n + 1 - (INR n + 1)"),
+        ("mult", (PRODUCT, PRODUCT), "a * INR n * (a * INR n)"),
+        ("div", (PRODUCT, PRODUCT), "a * INR n / (a * INR n)"),
+        ("mult", (SUM, SUM), "(INR n + 1) * (INR n + 1)"),
+        ("opp", (form(-n),), "- - INR n"),
+        ("inv", (form(1 / (n + 1)),), "/ / (INR n + 1)"),
+        ("opp", (PRODUCT,), "- (a * INR n)"),
+        ("inv", (PRODUCT,), "/ (a * INR n)"),
+        *((op, (LOG,), f"{op} (ln (INR n))") for op in ("ln", "exp", "cos", "sin")),
+        ("abs", (LOG,), "Rabs (ln (INR n))"),
+        ("floor", (LOG,), "IZR (Int_part (ln (INR n)))"),
+        ("finite", (LOG,), "Finite (ln (INR n))"),
+        ("rpower", (LOG, LOG), "Rpower (ln (INR n)) (ln (INR n))"),
+        ("power0", (LOG, LOG), "power (ln (INR n)) (ln (INR n))"),
+        ("max", (LOG, LOG), "Rmax (ln (INR n)) (ln (INR n))"),
+        ("min", (LOG, LOG), "Rmin (ln (INR n)) (ln (INR n))"),
+        ("lt", (LOG, LOG), "Rltb (ln (INR n)) (ln (INR n))"),
+        ("le", (LOG, LOG), "Rleb (ln (INR n)) (ln (INR n))"),
+        ("eq", (LOG, LOG), "Reqb (ln (INR n)) (ln (INR n))"),
+        ("minus", (form(Lookup(n, sympy.Tuple(1, 2), sympy.log(n))), LOG), TABLE),
+    ],
+)
+def test_a_term_is_in_brackets_where_it_binds_less_tightly(op, args, shown):
+    assert Form(op, args, n).show() == shown
+
+
 @pytest.mark.parametrize(
     ("e", "why"),
     [
         (sympy.Max(n, A, 3), "only two are compared"),
         (sympy.Max(sympy.Min(n, 3), A), "cases within cases: Min"),
+        (sympy.Min(sympy.Max(n, 3), A), "cases within cases: Max"),
         (sympy.Abs(sympy.Abs(n - 3) - 2), "cases within cases: Abs"),
         (pieces((n, n < 3), (0, n > 4)), "whose last condition is not True"),
         (pieces((n, sympy.Max(n, A) < 3), (0, True)), "cases within cases: Max"),

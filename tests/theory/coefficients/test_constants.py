@@ -132,6 +132,7 @@ def test_a_rational_in_disguise_becomes_one(context):
     a = parameter("a")
     one = sympy.log(6) / (sympy.log(2) + sympy.log(3))
     assert with_proved_rationals(a * one, context) == a
+    assert with_proved_rationals(one + sympy.pi, context) == 1 + sympy.pi
     assert proved_rational(sympy.pi, context) is sympy.pi
     assert type(proved_rational(sympy.Rational(1, 7919), context)) is fmpq
 

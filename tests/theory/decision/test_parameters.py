@@ -96,6 +96,7 @@ def over(op, g):
         (_solution, (sympy.cbrt(C) - 2, C), (8, 1)),
         (_solution, (sympy.cbrt(A) - 2, A), None),
         (_solution, (A**2 - 2, A), None),
+        (_solution, (sympy.sqrt(C + 1) - 2, C), None),
         (_solution, (3 - C**2, C), (sympy.sqrt(3), -1)),
         (_solution, (1 / C - 2, C), None),
         (_solution, (sympy.sqrt(C) - B, C), None),

@@ -18,6 +18,7 @@ from farfield.theory.functions.nodes import n
         ("cos(pi*(n^2/3+n/2))", 12, 12),
         ("mod(n,3)+(-1)^n", 6, 6),
         ("mod(n/3+pi,2)", 6, 6),  # the constant does not matter
+        ("mod(n+pi,2)", 2, 2),
         ("frac(n/5)", 1, 5),
         ("frac(4*n/3)", 1, 3),
         ("frac((n^12)/3)", 1, 3),

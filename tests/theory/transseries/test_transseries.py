@@ -35,6 +35,7 @@ from farfield.theory.transseries.expansion import (
     _weak_sign,
     direction,
     eventual,
+    holds,
     transseries,
 )
 from farfield.theory.transseries.scale import bertrand_test, term_expression
@@ -191,6 +192,10 @@ def test_expansions(text, shown, context):
 LIKE = [Monomial((e,)) for e in (sympy.log(6), sympy.log(2) + sympy.log(3), fmpq(1))]
 ATOM = read("log(Abs(sin(n)))")
 GROWING = Monomial((), [(N, fmpq(1))])
+ITE, HIGH, LOW = sympy.ITE, n > 3, n < 5
+CONDITIONS = [ITE(HIGH, n > 5, LOW), ITE(LOW, LOW, n > 6), ITE(HIGH, LOW, n > 0), HIGH & LOW]
+CONDITIONS += [HIGH | LOW, sympy.Not(HIGH & LOW, evaluate=False), sympy.Not(HIGH | LOW)]
+CONDITIONS += [sympy.Ne(n, 3), sympy.Eq(n, 3), n >= 3, n <= 3, sympy.true, sympy.false]
 OO, TOUCHES = sympy.oo, 1 + sympy.sin(n)
 HIDDEN = sympy.sin(1) ** 2 + sympy.cos(1) ** 2  # 1
 BELOW = [(N, fmpq(1)), (UNIT, fmpq(1))]
@@ -263,6 +268,10 @@ def exact_powers(context):
         (
             lambda c, f, g, long: [_weak_sign(of(c, (N, k))) for k in (TOUCHES, -TOUCHES, 2, -2)],
             "[1, -1, 1, -1]",
+        ),
+        (
+            lambda c, f, g, long: [holds(x, c) for x in CONDITIONS],
+            "[True, True, False, False, True, True, False, True, False, True, False, True, False]",
         ),
         (lambda c, f, g, long: [_AtInfinity(c).sign(x) for x in (OO, -OO, -n)], "[1, -1, -1]"),
         (

@@ -139,6 +139,7 @@ def test_the_parts_are_printed_and_add_up(trained, tmp_path):
     subject = subject_of(trained("-n/8"), path, None, few)
     found = worth(subject, 8 * ROW)
     assert 0 < found.marked < found.targets == 3 * 7 * 8
+    assert worth(subject_of(trained("-n/8"), path, None, replace(few, groups=2)), 8 * ROW)
     each, losses_of_others = [], []
     for g, start in enumerate(subject.starts):
         marked = passages(subject.text, subject.starts, 8, ROW, 8, 8 * ROW)

@@ -86,13 +86,6 @@ def test_a_hybrid_has_every_mechanism_in_one_model():
     assert all(p.grad is not None for p in made.parameters())
 
 
-def test_the_last_tokens_alone_are_the_last_of_all():
-    for name in ("alibi", "rope", HYBRID):
-        made = model(name, layers=4)
-        x = made.embed(TOKENS)
-        torch.testing.assert_close(made.hidden(x, last=3), made.hidden(x)[:, -3:])
-
-
 def test_no_bias_is_no_bias():
     made = model("nope")
     assert [p.bias for p in made.prepare(5)] == [None, None] and not made.biases
@@ -108,18 +101,6 @@ def test_a_table_of_numbers_and_of_what_learns_has_one_row():
     entries = torch.tensor([[2.0]]), 3.0, torch.tensor([[5.0]])
     found = bias_module._TENSORS.look_up((torch.tensor([0, 1, 2, 9]),), *entries)
     assert found.tolist() == [[2.0, 3.0, 5.0, 5.0]]
-
-
-def test_scores_of_a_rotation_depend_on_the_distance_alone():
-    torch.manual_seed(0)
-    q, k = torch.randn(2, 1, 8, dtype=torch.float64).expand(-1, 3, -1)
-    at = torch.tensor([0.0, 3.5, 1000.0], dtype=torch.float64)
-    for rope in (RopeSettings(), RopeSettings(share=0.5, base=50.0, scaling=2.0, decay=True)):
-        scores = [
-            (rotated(q, at + 7, rope)[i] * rotated(k, at, rope, -1)[i]).sum().item()
-            for i in range(3)
-        ]
-        assert scores == pytest.approx([scores[0]] * 3)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -303,17 +284,6 @@ def test_a_block_mask_is_the_windows_within_the_support(text, given, far, near):
         torch.nn.functional.pad(wanted, (0, 8, 0, 8)).unflatten(2, (3, 16)).unflatten(1, (3, 16))
     )
     assert torch.equal(mask.to_dense()[0].bool().expand(len(wanted), 3, 3), blocks.any(4).any(2))
-
-
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_what_a_gpu_compiles_computes_the_model():
-    for name in ("alibi", "kerple_log", "rope", HYBRID):
-        made = model(name, layers=4).float()
-        prepared = made.prepare(40, flex=True)
-        with torch.no_grad():
-            torch.testing.assert_close(
-                made(TOKENS, prepared=prepared), made(TOKENS), rtol=1e-4, atol=1e-5
-            )
 
 
 def test_models_of_one_seed_differ_in_their_bias_alone():
