@@ -41,6 +41,8 @@ CONVERGES = """
     -log(n)*Abs(-3+sin(n))
     -log(n)*(1/2+gamma(-5/2+1/n)^2)
     log(n)*gamma(-1/2+1/n)
+    -2*log(n)*cos(n^4*(exp(1/n)-1-1/n-1/(2*n^2)-1/(6*n^3)-1/(24*n^4)-1/(120*n^5)))
+    -log(n)*(3+sin((1+1/n)^20*n^5-n^5-20*n^4-190*n^3-1140*n^2-4845*n))
     -n*sin(acos(1-1/10**7))
     -n*tanh(loggamma(2+1/10**8))
     -n**loggamma(1-1/10**9)
