@@ -103,9 +103,12 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("repair", CHANGED, ids=lambda repair: repair.name)
-def test_a_repaired_network_is_the_model_that_has_the_change(repair, text):
-    trained, changed, mask, scale = CHANGED[repair]
+GATED = [(Repair(window=5), (gate, gate, Mask(5), None)) for gate in GATES]
+
+
+@pytest.mark.parametrize(("repair", "how"), [*CHANGED.items(), *GATED], ids=str)
+def test_a_repaired_network_is_the_model_that_has_the_change(repair, how, text):
+    trained, changed, mask, scale = how
     model = a_model(changed)
     for layer in model.layers:
         layer.settings = layer.settings.but(scale=scale)
@@ -203,19 +206,6 @@ def test_keys_between_blocks_stand_for_their_places(rows, text):
     assert torch.equal(hidden, (source == 2) | (source == 3))
 
 
-def test_first_keys_in_the_cache_stand_next_to_the_window(text):
-    """A row no longer than window and first keys is the model; then distances are the cache's."""
-    window, sinks = 8, 3
-    held = Repair(window=window, sinks=sinks, in_cache=True)
-    network = TrainedNetwork(a_model("rope"))
-    short = text[None, : window + sinks]
-    alone = losses(network, short, LAST)
-    assert torch.allclose(losses(Repaired(network, held), short, LAST), alone, atol=1e-4)
-    long = losses(Repaired(network, held), text[None], LAST)
-    far = losses(Repaired(network, Repair(window=window, sinks=sinks)), text[None], LAST)
-    assert not torch.allclose(long, far, atol=1e-3)
-
-
 @pytest.mark.parametrize("growth", (2, 3, math.inf))
 def test_every_position_before_a_query_is_met_once_and_drawn_ones_lie_in_equal_parts(
     growth, rows, monkeypatch
@@ -241,13 +231,6 @@ def test_every_position_before_a_query_is_met_once_and_drawn_ones_lie_in_equal_p
 
 
 # -- biases of content ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("encoding", GATES)
-def test_windows_hide_what_a_mask_hides(encoding, text):
-    model = a_model(encoding)
-    found = losses(Repaired(TrainedNetwork(model), Repair(window=5)), text[None], LAST)
-    assert torch.allclose(found, of_model(model, text[None], Mask(5)), atol=1e-4)
 
 
 @pytest.mark.parametrize("encoding", GATES)
