@@ -148,7 +148,7 @@ class WindowError(HeadAnswer):
     def _cases(self) -> Cases:
         unknown = "by how much a window of {width}{first} may change an output is not known."
         return (
-            (self.value is None and self.enclosure is None, unknown),
+            (self.status is Status.UNKNOWN, unknown),
             (True, "a window of {width}{first} changes no output by more than {value}{worst}."),
         )
 

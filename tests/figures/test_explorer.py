@@ -6,7 +6,9 @@ import socket
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
+import marimo
 import pytest
 
 from farfield.figures.explorer import state
@@ -133,6 +135,13 @@ def test_a_slow_question_is_answered_twice_and_not_at_all_once_it_is_withdrawn(m
     assert len(list(waiting.answers({}))) == 2, "nothing is kept of a question that was withdrawn"
 
 
+def test_an_answer_that_takes_all_of_its_first_time_is_followed_by_another(monkeypatch):
+    clock = itertools.count(0, state.FIRST)
+    monkeypatch.setattr(state, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(Explorer, "answer", lambda self, moved, budget_s: [])
+    assert len([*Explorer().answers({})]) == 2
+
+
 def test_a_formula_that_is_not_real_says_so():
     session = Explorer().read("log(-n)")
     *_, shown = session.answers({})
@@ -186,7 +195,16 @@ def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked(monkeypa
     """Its cells run in order, as marimo runs them."""
     from farfield.figures.explorer.app import app
 
+    asked = []
+    for place, name in ((marimo, "callout"), (marimo, "hstack"), (marimo.ui, "slider")):
+        own = getattr(place, name)
+        told = lambda *a, own=own, **k: asked.append(k.items()) or own(*a, **k)  # noqa: E731
+        monkeypatch.setattr(place, name, told)
     _, defined = app.run()
+    slides = {"include_input": True, "debounce": False, "full_width": True}
+    row = {"widths": "equal", "wrap": True}
+    for options in ({"kind": "warn"}, row, {"justify": "start", "wrap": True}, slides):
+        assert any(options.items() <= each for each in asked), options
     typed, moved = defined["typed"], defined["moved"]
     assert typed.value == state.START and defined["explorer"].question.text == state.START
     assert moved.value == {"r": 1.0} and defined["values"] == {"r": Fraction(1)}

@@ -461,6 +461,13 @@ def table(*runs):
     return DataFrame([line for one in runs for line in one], SCHEMA)
 
 
+def test_settings_that_are_alike_stay_in_the_order_of_the_table():
+    batches = range(9, 0, -1)
+    alike = ([{**line, "batch": k, "run": f"{k}"} for line in run("type1")] for k in batches)
+    found = settings(table(*alike), ["type1"])
+    assert [first(samples)["batch"] for samples in found] == [*batches]
+
+
 def test_sentences_that_differ_are_in_the_order_of_their_exhibits():
     kinds = {"a": "wrong", "b": "needs_a_correction", "c": "holds_as_printed"}
     wrong, other, right = (SimpleNamespace(id=k, statement=k, verdict=v) for k, v in kinds.items())

@@ -20,6 +20,7 @@ from farfield.figures.parameter_map import (
     _levels,
     _over_one,
     _over_two,
+    _point,
     between,
     boundary,
     holds,
@@ -223,6 +224,24 @@ def test_bad_maps_are_one_line(refusal, formula, ranges, said):
 def test_the_level_of_a_point_is_that_of_its_field_where_it_is_one_number(tokens, low, high, level):
     found = MapPoint(Rational(1), None, "", tokens, low, high).level
     assert found == pytest.approx(level, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("decided", "formula", "held"),
+    [
+        (True, "-a*n", "converges"),
+        (False, "-a*n", "diverges"),
+        (None, "-a*n", "converges"),
+        (None, "-a*log(1+n)", "diverges"),
+    ],
+)
+def test_a_point_that_the_condition_leaves_open_is_told_by_its_field(decided, formula, held):
+    given, (a,) = {}, farfield.encoding(formula).free
+    verdict = SimpleNamespace(at=lambda **values: given.update(values) or decided)
+    bias, eps = farfield.encoding(formula).head(1), Rational(1, 10)
+    found = _point(bias, [a.symbol], eps, verdict, Rational(1, 2), None)
+    assert (found.verdict, given) == (held, {"a": Rational(1, 2)})
+    assert (found.tokens == math.inf) is (held == "diverges")
 
 
 NEAR = MapPoint(Rational(1), None, "converges", 10, 10, 10)

@@ -131,6 +131,8 @@ def test_a_certificate_that_the_prover_accepts(some_prover, received):
     assert (found.proved, found.status, found.label) == (True, Status.EXACT, "theorem")
     assert found.statement == STATED and found.axioms == ("classic",)
     assert found.subject == str(received)
+    calls = (received.parent / "calls").read_text().splitlines()
+    assert [call.endswith("Received.v") for call in calls] == [True]
     assert [str(f) for f in found.formulas] == ["-r1*log(n*r2 + 1)"]
     said = found.text(unicode=False)
     assert "the series converges exactly if r1 > 1, for r1 positive" in " ".join(said.split())

@@ -110,6 +110,19 @@ def test_hidden_zeros_and_near_misses_are_told_apart(text, expected):
     assert sign(coefficient(constant(text))).value == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("pi-3", 64),
+        ("exp(pi*sqrt(163))-262537412640768744", 256),
+        ("sqrt(2)-1-1/(sqrt(2)+1)+1/10**300", 1024),
+        ("4*atan(1/5)-atan(1/239)-pi/4-1/10**500", 4096),
+    ],
+)
+def test_a_sign_is_told_by_the_shortest_of_four_balls(text, bits):
+    assert sign(coefficient(constant(text))).why == f"ball of {bits} bits"
+
+
 def test_random_radicals_against_many_digits():
     """Zero only where 600 digits are zero: sums of products of square roots, some rigged."""
     rng = random.Random(5)

@@ -8,7 +8,7 @@ import pytest
 
 from farfield import InputError, certified_window, check_convergence, encoding, inspect_bias
 from farfield import theoretical_receptive_field as trf
-from farfield.theory.encodings import sampling
+from farfield.theory.encodings import samples, sampling
 from farfield.theory.encodings.python_files import load
 
 torch = pytest.importorskip("torch")
@@ -447,3 +447,115 @@ def test_a_number_of_all_distances_is_a_constant_where_each_alone_has_it(refusal
     assert found.bias([0, 5, 900]).tolist() == [[-1, -1, -1]]
     for program in (lambda d: -float(len(d)), lambda d: -float(d[-1] > 4)):
         refusal("gives one number of them all", encoding, program)
+
+
+def _rising(by):
+    return lambda q, k, s: (1 + by * (q > sampling.LONG)) * s
+
+
+def _near_alone(factor):
+    def ask(q, k, s):
+        if (q >= 64).any():
+            raise samples.Unfit("no farther")
+        return factor * s
+
+    return ask
+
+
+ASKED = [  # what a function makes of scores, and what is said of that
+    (lambda q, k, s: s - (q - k) / 8, ""),
+    (lambda q, k, s: np.where(q - k < 5, s, -np.inf), ""),
+    (lambda q, k, s: np.where(q - k < 5, s, sampling.MASKED), ""),
+    (lambda q, k, s: s + 0.9e-4 * np.sign(s), ""),
+    (lambda q, k, s: s + 2e-3 * np.sign(s), "the content logit"),
+    (lambda q, k, s: 2 * s - k, samples.FACTOR),
+    (lambda q, k, s: -s / 3, samples.FACTOR),
+    (lambda q, k, s: s * np.log(q + 2), samples.GROWING),
+    (_rising(0.005), samples.FACTOR),
+    (_rising(0.02), samples.GROWING),
+    (lambda q, k, s: 5 * np.tanh(s / 5), samples.CAPPED),
+    (lambda q, k, s: np.clip(s, -8, 8), samples.CAPPED),
+    (lambda q, k, s: s * np.abs(s), "the content logit"),
+    (lambda q, k, s: np.where(q < 64, np.tanh(s), s * np.abs(s)), "the content logit"),
+    (_near_alone(1), ""),
+    (_near_alone(2), "the content logit"),
+]
+
+
+@pytest.mark.parametrize(("make", "said"), ASKED)
+def test_what_a_function_does_with_scores_is_named_where_its_identity_holds(make, said):
+    def ask(q, k, s):
+        shape = np.broadcast_shapes(q.shape, k.shape)
+        return np.broadcast_to(make(q, k, np.broadcast_to(s, shape)), shape), "float64"
+
+    queries = np.array([0, 1, 7, 31, 63])
+    assert sampling._of_scores(ask, queries, np.arange(64)) == said
+
+
+@pytest.mark.parametrize(
+    ("result", "table"),
+    [
+        (5.0, [[5.0] * 6]),
+        (np.arange(6.0), [np.arange(6.0)]),
+        (np.arange(6.0)[None, :, None], [np.arange(6.0)]),
+        (np.arange(12.0).reshape(2, 6), np.arange(12.0).reshape(2, 6)),
+        (np.arange(12.0).reshape(6, 2), np.arange(12.0).reshape(6, 2).T),
+        (np.arange(36.0).reshape(6, 6), np.arange(36.0).reshape(6, 6)),
+        (np.zeros((6, 128)), np.zeros((128, 6))),
+        (np.zeros((6, 129)), "it gives shape .6, 129."),
+        (np.arange(5.0), r"of shape .6,.: it gives shape .5,."),
+        (np.arange(6.0) < 3, "gives truth, which may be a mask"),
+        (np.zeros((2, 2, 6)), "it gives shape .2, 2, 6."),
+    ],
+)
+def test_a_result_is_a_row_for_each_head(result, table):
+    if isinstance(table, str):
+        with pytest.raises((samples.Unfit, InputError), match=table):
+            sampling._table(result, np.arange(6.0), "x")
+    else:
+        found = sampling._table(result, np.arange(6.0), "x")
+        np.testing.assert_array_equal(found.values, table)
+
+
+def test_what_an_object_says_of_its_heads_and_why_nothing_fits():
+    for given, count in [(1024, 1024), (1025, None), (1, 1), (0, None), (True, None), (4.0, None)]:
+        assert samples.head_count(type("Held", (), {"n_head": given})()) is count
+    num_heads = 12
+    assert samples.head_count(lambda n: n / num_heads) == 12
+    assert samples.head_count(lambda n: n) is None
+
+    def fails(kind, why):
+        def attempt():
+            raise kind(why)
+
+        return attempt
+
+    other, unfit = samples.OtherKind, samples.Unfit
+    for kinds, told in [
+        ([(unfit, "a"), (unfit, "b"), (unfit, "c")], "a; c"),
+        ([(unfit, "a"), (unfit, "a")], "a"),
+        ([(unfit, "a"), (other, "b"), (other, "c"), (unfit, "d")], "c"),
+        ([], "nothing fits"),
+    ]:
+        with pytest.raises(unfit, match=f"^{told}$"):
+            samples.first_fitting(fails(*each) for each in kinds)
+    assert samples.first_fitting([fails(unfit, "a"), lambda: 3, fails(unfit, "b")]) == 3
+
+
+def test_a_matrix_is_the_rows_of_its_last_queries():
+    rows = samples.last_rows(np.arange(12.0).reshape(2, 2, 3))
+    assert [(row.query, row.distances.tolist()) for row in rows] == [
+        (1, [1, 0, -1]),
+        (2, [2, 1, 0]),
+    ]
+    assert [row.values.tolist() for row in rows] == [
+        [[0, 1, 2], [6, 7, 8]],
+        [[3, 4, 5], [9, 10, 11]],
+    ]
+    assert [row.is_dense for row in rows] == [True, True] and rows[1].at(2).tolist() == [3, 9]
+    found = samples.sample_of_rows(rows, "", "")
+    assert found.distances.tolist() == [0, 1, 2] and found.values.tolist() == [
+        [5, 4, 3],
+        [11, 10, 9],
+    ]
+    assert len(found.rows) == 2 and not samples.sample_of_rows(rows[:1], "", "").rows

@@ -224,6 +224,13 @@ def gathered(terms):
         (_from_limits, sympy.frac(n / 3), n / 3 - sympy.floor(n / 3)),
         (gathered, (1, -n / (n + TINY)), 1 / (n * EXP(n) + 1)),
         (gathered, (1, -1 / (1 + TINY)), 1 / (EXP(n) + 1)),
+        (_from_limits, sympy.coth(n) - 1, 2 / (EXP(2 * n) - 1)),
+        (_from_limits, sympy.tanh(n), 1 - 2 / (EXP(2 * n) + 1)),
+        (_from_limits, sympy.sinh(n), EXP(n) / 2 - TINY / 2),
+        (_from_limits, sympy.cosh(n), EXP(n) / 2 + TINY / 2),
+        (_from_limits, 1 - sympy.erf(n), sympy.erfc(n)),
+        (gathered, (1, -(n**n) / (1 + n**n)), 1 / (1 + n**n)),
+        (gathered, (1, *(-1 / (n + k) for k in range(30))), None),  # too long
         (gathered, (n, TINY), None),  # nothing cancels
         (gathered, (1, -sympy.tanh(n)), None),
         (gathered, (sympy.sqrt(1 + TINY), -1), None),
@@ -231,6 +238,7 @@ def gathered(terms):
         (gathered, (1, -((1 + n) ** 7) / (2 + n) ** 7), None),  # too high
         (within_range, LOG(n), None),
         (within_range, 1 / EXP(n), None),
+        (within_range, 1 / (3 - EXP(n)), None),  # which has no logarithm
         (within_range, (1 + EXP(n)) ** 2, None),
         (within_range, (1 + n) ** -2, None),
     ],

@@ -306,3 +306,12 @@ def test_kernels_are_for_rows_without_gradients_that_nobody_looks_into(
     with torch.set_grad_enabled(grad), pytest.raises(KeyError) as asked:
         model("nope").hidden(torch.zeros(1, 3, 32).double(), attend=abs if looks else None)
     assert asked.value.args == (fused and not looks and not grad,)
+
+
+@pytest.mark.parametrize("spread", [None, 5.0])
+def test_scores_have_weights_of_their_own_where_embeddings_have_a_spread(spread):
+    made = model("nope", embedding_spread=spread)
+    assert (made.output is None) is (spread is None)
+    other, usual = made.output or made.layers[0].qkv_proj, made.settings.spread
+    found = [x.weight.std().item() for x in (made.embedding, other)]
+    assert found == pytest.approx([spread or usual, usual], rel=0.1)

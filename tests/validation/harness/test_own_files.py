@@ -170,6 +170,13 @@ class Base:
         return x
 
 
+def made_in_another():
+    class Own(Base):
+        pass
+
+    return Own
+
+
 def test_what_a_function_holds_goes_with_the_class_that_it_makes(refusal, tmp_path):
     """Its variables, not the globals of their names; its functions and base classes too."""
     base, derived, unseen, both = made_in_a_function()
