@@ -212,6 +212,9 @@ def test_a_table_is_an_encoding(refusal):
     for h in (0, 3):
         refusal(f"has heads 1 to 2; {h} was asked for", line.head, h)
     assert [line.head(h) for h in (1, 2)] == [*line.biases]
+    assert [line.one_head(h).biases for h in (1, 2)] == [(bias,) for bias in line.biases]
+    only = encoding("-n")
+    assert only.one_head(1) is only and line.one_head(2).name == f"{line.name}, head 2"
 
 
 @pytest.mark.parametrize(
