@@ -35,6 +35,7 @@ CONVERGES = """
     -n*tanh(loggamma(2+1/10**8))
     -n**loggamma(1-1/10**9)
     n*sin(loggamma(1+1/cosh(14)))
+    -n*acos(tanh(53))
 """.strip().splitlines()
 DIVERGES = """
     -(LambertW(1)+log(LambertW(1))+1)*log(n)
@@ -56,6 +57,7 @@ DIVERGES = """
     -log(n)*LambertW(2*exp(2))/2
     3*atan(sin(pi*(1+sqrt(5))*n+1/3))-1/2*log(n+1)
     n*tanh(acosh(1+exp(-14)))
+    n*sin(acosh(1+1/10**70))
 """.strip().splitlines()
 OPEN = {  # decided by hand, and left open: waves beyond one sinusoid, cancellations, arctangents
     "converges": """
