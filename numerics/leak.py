@@ -154,7 +154,7 @@ def leak(
         subject,
         Leak(None, m, n),
         lambda bias: _beyond(bias, m, n),
-        decisive(lambda head: (head.span() or (0, 0))[1], lambda head: head.value == 1),
+        decisive(lambda head: head.span()[1], lambda head: head.value == 1),  # type: ignore[index]
         divergent={"value": 1.0, "enclosure": (1.0, 1.0), "label": Label.THEOREM},
         in_row=(lambda size: leak(subject, m, max(size, 2 * m))) if n is None else None,
         budget_s=budget_s,

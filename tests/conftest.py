@@ -94,6 +94,42 @@ def saved_bloom():
     return saved
 
 
+FILES = {
+    "plan.toml": """title = "one idea"
+
+[[runs]]
+encoding = "-2*log(1+n)"
+preset = "tiny"
+seed = [0]
+""",
+    "text.txt": "the quick brown fox jumps over the lazy dog\n" * 3000,
+    "code.py": "def alibi(q, k):\n    return -(q - k) / 8\n",
+    "model.py": """from torch import nn
+
+def bias(n):
+    return -n / 8
+
+def score_mod(score, b, h, q, k):
+    return score - (q - k) / 8
+
+class Class(nn.Module):
+    def forward(self, q, k, i, j):
+        return -(i[:, None] - j)[None] / 8.0
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory, saved_bloom):
+    """A folder with what the help and the reference name: a model, a text, a plan and code."""
+    place = tmp_path_factory.mktemp("workplace")
+    saved_bloom(place / "model", n_layer=2, n_head=4)
+    config = (place / "model" / "config.json").read_text()
+    for name, text in (FILES | {"config.json": config}).items():
+        (place / name).write_text(text)
+    return place
+
+
 @pytest.fixture(scope="session")
 def program():
     """A program of the repository as a module, by its path; it finds its neighbours."""

@@ -17,13 +17,6 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
 COMMANDS = (REFERENCE / "commands.md").read_text(encoding="utf-8")
 NAMES = "".join(page.read_text(encoding="utf-8") for page in sorted(REFERENCE.glob("*.md")))
-PLAN = """title = "one idea"
-
-[[runs]]
-encoding = "-2*log(1+n)"
-preset = "tiny"
-seed = [0]
-"""
 
 
 def examples():
@@ -32,19 +25,8 @@ def examples():
     return {command: " ".join(shown.split()) for command, shown in found}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory, saved_bloom):
-    """The model, the text, the code and the plan that the page names."""
-    place = tmp_path_factory.mktemp("reference")
-    (place / "plan.toml").write_text(PLAN)
-    (place / "code.py").write_text("def alibi(q, k):\n    return -(q - k) / 8\n")
-    (place / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 3000)
-    saved_bloom(place / "model", n_layer=2, n_head=4)
-    return place
-
-
-def test_every_example_runs_and_begins_as_the_page_says(folder, monkeypatch):
-    monkeypatch.chdir(folder)
+def test_every_example_runs_and_begins_as_the_page_says(workplace, monkeypatch):
+    monkeypatch.chdir(workplace)
     monkeypatch.setenv("COLUMNS", "96")
     for command, shown in examples().items():
         said = io.StringIO()

@@ -42,8 +42,6 @@ def remarks(formula: Expr) -> Iterator[str]:
             f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
             "the row, and no fixed window is ever enough (farfield papers normalised-bias)."
         )
-    if sympy.Piecewise not in kinds(formula):
-        return
     masked = with_infinity(formula)
     if masked != formula:
         truth = decide_series(masked, {}).condition if masked.free_symbols == {n} else None

@@ -114,7 +114,7 @@ class TailIntegral:
                 g = self._on_half_line(self._up(t))
                 for share in (0.95, 0.8, 0.5):
                     c = (-size / t * arb(share)).mid()
-                    if c > 0 and t > 0 and falls(g, c, self.depth):
+                    if c > 0 and falls(g, c, self.depth):
                         proofs.append((t, c))
                         return best.min((-c * t).exp() / c)
             return best

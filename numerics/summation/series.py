@@ -585,7 +585,7 @@ def _settle(e: Expr, at: int) -> Expr:
     """The formula on the stretch that begins at `at`, its branches chosen there; a branch that
     hangs on other branches is left, with those chosen."""
     check_time()
-    if e == n or not e.has(n):
+    if not e.has(n):
         return e
     env = {n: fmpq(at)}
     pieces = e.args if isinstance(e, sympy.Piecewise) else ()

@@ -148,16 +148,16 @@ class WindowError(HeadAnswer):
     def _cases(self) -> Cases:
         unknown = "by how much a window of {width}{first} may change an output is not known."
         return (
-            (self.value is None and self.enclosure is None, unknown),
+            (self.status is Status.UNKNOWN, unknown),
             (True, "a window of {width}{first} changes no output by more than {value}{worst}."),
         )
 
     def _values(self) -> dict[str, object]:
-        certain = self.status is Status.EXACT or self.enclosure is None
-        kept = _first_keys(self.sinks)
+        kept, ends = _first_keys(self.sinks), self.enclosure
+        most = self.value if self.status is Status.EXACT or ends is None else ends[1]
         return {
             "width": plural(self.width, "token"),
-            "value": decimal(self.value if certain else (self.enclosure or (0, 0))[1]),
+            "value": decimal(most),
             "worst": self.among("the worst head"),
             "first": kept and f" with {kept}",
         }

@@ -199,7 +199,7 @@ def window_error(
         subject,
         asked,
         lambda bias: _error_of(bias, w, logit, value, weight),
-        decisive(lambda head: (head.span() or (0, 0))[1], lambda head: head.label is Label.THEOREM),
+        decisive(lambda head: head.span()[1], lambda head: head.label is Label.THEOREM),  # type: ignore[index]
         divergent=whole,
         budget_s=budget_s,
     )
@@ -265,7 +265,7 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
     if not isinstance(field.answer, Exact):
         check_time()
         raise Unreachable(str(field.reason))
-    w = max(1, field.answer.tokens)
+    w = field.answer.tokens
     return least(lambda j: _within(s, j, asked), 0, guesses=(w - 1, w, w + 1), first=w)
 
 

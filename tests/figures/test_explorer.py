@@ -6,7 +6,10 @@ import socket
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import marimo
 import pytest
 
 from farfield.figures.explorer import state
@@ -50,17 +53,16 @@ def test_every_example_can_be_read():
 
 def test_a_slider_asks_for_no_new_decision(monkeypatch):
     """A move reads the condition that was proved."""
-    decided = []
-    decide = state.check_convergence
-    monkeypatch.setattr(
-        state, "check_convergence", lambda *a, **k: decided.append(a) or decide(*a, **k)
-    )
+    decide = Mock(wraps=state.check_convergence)
+    monkeypatch.setattr(state, "check_convergence", decide)
     session = Explorer()
     for value in QUARTERS:
         session.read("-r*n")
         *_, shown = session.answers({"r": value})
         assert f"At r = {value}" in state.html(shown)
-    assert len(decided) == 1
+    assert decide.call_count == 1
+    session.read("-log(1+n)")
+    assert "diverges" in state.html(session.answer({})), "another formula is decided anew"
 
 
 def test_the_verdict_at_a_value_is_that_of_the_formula_with_it():
@@ -78,13 +80,6 @@ def test_what_cannot_be_read_keeps_the_last_answer():
     assert session.question == kept and "column 11" in session.trouble
     session.read("-n")
     assert not session.trouble and session.question != kept
-
-
-def test_another_formula_has_a_verdict_of_its_own():
-    session = Explorer().read("-r*n")
-    assert "converges" in state.html(session.answer({}))
-    session.read("-log(1+n)")
-    assert "diverges" in state.html(session.answer({}))
 
 
 def test_the_state_is_a_page():
@@ -136,6 +131,13 @@ def test_a_slow_question_is_answered_twice_and_not_at_all_once_it_is_withdrawn(m
     waiting = Explorer().read("-2*log(1+n)")
     assert not list(waiting.answers({}, lambda: True))
     assert len(list(waiting.answers({}))) == 2, "nothing is kept of a question that was withdrawn"
+
+
+def test_an_answer_that_takes_all_of_its_first_time_is_followed_by_another(monkeypatch):
+    clock = itertools.count(0, state.FIRST)
+    monkeypatch.setattr(state, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(Explorer, "answer", lambda self, moved, budget_s: [])
+    assert len([*Explorer().answers({})]) == 2
 
 
 def test_a_formula_that_is_not_real_says_so():
@@ -191,7 +193,16 @@ def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked(monkeypa
     """Its cells run in order, as marimo runs them."""
     from farfield.figures.explorer.app import app
 
+    asked = []
+    for place, name in ((marimo, "callout"), (marimo, "hstack"), (marimo.ui, "slider")):
+        own = getattr(place, name)
+        told = lambda *a, own=own, **k: asked.append(k.items()) or own(*a, **k)  # noqa: E731
+        monkeypatch.setattr(place, name, told)
     _, defined = app.run()
+    slides = {"include_input": True, "debounce": False, "full_width": True}
+    row = {"widths": "equal", "wrap": True}
+    for options in ({"kind": "warn"}, row, {"justify": "start", "wrap": True}, slides):
+        assert any(options.items() <= each for each in asked), options
     typed, moved = defined["typed"], defined["moved"]
     assert typed.value == state.START and defined["explorer"].question.text == state.START
     assert moved.value == {"r": 1.0} and defined["values"] == {"r": Fraction(1)}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import itertools
 import math
 import re
 from functools import cache
@@ -16,7 +15,7 @@ import pytest
 import sympy
 from fontTools.ttLib import TTFont
 
-from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
+from farfield.figures.answer_pages import entry_sheet, study_sheet, write_entry, write_study
 from farfield.figures.document import Columns, Section, Sheet, folded, laid_out, page, piece
 from farfield.figures.priors import against_critical
 from farfield.figures.style import INK, house, new_figure, picture_file, svg
@@ -24,16 +23,16 @@ from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
-from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight, note, sentence, table
+from farfield.theory.answers.blocks import Curve, Ladder, note, sentence, table
 from farfield.theory.answers.notation import StyledWord, expression_mathml, html, terminal, words
-from farfield.theory.answers.writers.svg import NARROW, Axis, climbed, drawn
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding, encodings
 from farfield.theory.functions.nodes import n
 from farfield.validation.atlas import entry
 from farfield.validation.papers.ledger import plain_sentences
-from farfield.validation.study.study import study
+from farfield.validation.study.study import Study, study
 
+VALUES = [-math.sqrt(n) for n in range(100)]
 VOID = {"meta", "link", "br", "hr", "img"}
 
 
@@ -88,85 +87,52 @@ def test_the_page_is_sound(trained):
     assert shown == page_of(trained)
 
 
-def test_the_page_is_written_beside_its_data(trained, tmp_path):
-    place = write_study(trained, tmp_path / "new" / "folder")
-    assert place.read_text().startswith("<!doctype html>")
-    assert (place.parent / "study.json").read_text() == trained.to_json(1)
-    assert not list(place.parent.glob(".partial*"))
-
-
-def test_a_study_without_runs_shows_no_measurement():
-    shown = page_of(study("type1"))
-    assert "What trained models lost" not in shown and ">61<" in shown
-
-
-def test_what_has_no_number_is_said_where_it_is_told():
-    shown = page_of(study(["type1", "rope", "learned"]))
-    assert "<title>Study of Type 1, RoPE, Learned</title>" in shown
-    told = "Receptive field and leak are defined for additive biases only."
-    assert shown.count(told) == 2
-    assert shown.index("RoPE</h2>") < shown.index(told) < shown.index("Learned</h2>")
-    assert shown.index("Learned</h2>") < shown.rindex(told)
-    assert "<td>–</td>" not in shown
+def test_a_page_is_written_beside_its_data(trained, tmp_path):
+    for write, answer, name in (
+        (write_study, trained, "study"),
+        (write_entry, entry(encoding("alibi")), "entry"),
+    ):
+        place = write(answer, tmp_path / "new" / name)
+        assert place.read_text().startswith("<!doctype html>")
+        assert (place.parent / f"{name}.json").read_text() == answer.to_json(1)
+        assert not list(place.parent.glob(".partial*"))
 
 
 def test_a_table_of_values_is_drawn_as_far_as_it_was_seen():
-    values = [-math.sqrt(n) for n in range(100)]
-    shown = page_of(study(encoding(values)))
-    assert "so its curve decides nothing" in shown and shown.count('class="curve wide"') == 1
-    drawn = against_critical([("mine", encoding(values))])
+    drawn = against_critical([("mine", encoding(VALUES))])
     (line,) = (line for line in drawn.lines if line.name == "mine")
     assert line.x[-1] == 100 and line.y[-1] == pytest.approx(math.exp(-math.sqrt(99)))
+    assert "so its curve decides nothing" in drawn.title
     assert "decides nothing" not in against_critical([("other", encoding("-n/8"))]).title
 
 
-def test_the_page_of_an_idea_holds_all_that_is_known():
-    s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
-    shown = page_of(s)
-    sound(shown)
-    assert len(shown) < 1_000_000 and 'class="ladder wide"' in shown
-    for said in (
-        "Place among the known encodings",
-        "attention resolution",
-        "dtype horizon",
-        "leak",
-        "Rung 2",
-        "ε → 0",
-        "KERPLE-power",
-        "fp16",
-        "share of the nearest 64",
-        "certified window",
-    ):
-        assert said in shown, said
-    assert shown == page_of(s)
+ANSWERS = {
+    "a mixture": lambda: study("[-n/4; 0 x7]"),
+    "an idea beside another": lambda: study(["-log(1+n)-3/2*log(log(n+3))", "alibi"]),
+    "what has no field": lambda: study(["type1", "rope", "learned"]),
+    "values": lambda: study(encoding(VALUES)),
+    "an entry": lambda: entry(encoding("alibi")),
+    "an entry without a bias": lambda: entry(encoding("rope")),
+}
 
 
-def test_an_entry_of_the_atlas_has_all_that_is_known_of_it():
-    e = entry(encoding("alibi"))
-    shown = page(entry_sheet(e))
-    sound(shown)
-    for said in (
-        "catalogue.alibi",  # the theorem that the prover has checked
-        "satisfies.alibi",  # a claim of a paper
-        "1179",  # receptive field
-        "1868",  # certified window
-        "geometric",  # a dialect
-        "trained cases",  # the evidence of the forecast
-    ):
-        assert said in shown and said in str(e), said
-    rope = page(entry_sheet(entry(encoding("rope"))))
-    assert "BoundedLogits.bounded_mass_escapes" in rope and "no fixed window" in rope
-    assert "satisfies.alibi" not in rope
-
-
-def test_a_page_says_what_its_answer_says():
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_page_says_what_its_answer_says(name):
     """No word of its own but headings and captions: each block stands on it, in order."""
-    (e,) = study("[-n/4; 0 x7]").about(asked=True)
-    blocks = [b for b in e.prediction.blocks() if not isinstance(b, Curve | Ladder)]
-    shown, at = page_of(study("[-n/4; 0 x7]")), 0
-    for part in (piece([b]).strip() for b in blocks):
+    answer, at = ANSWERS[name](), 0
+    ideas = answer.about(asked=True) if isinstance(answer, Study) else []
+    shown = page_of(answer) if ideas else page(entry_sheet(answer))
+    sound(shown)
+    blocks = [b for e in ideas for b in e.prediction.blocks()] or answer.blocks()
+    for part in (piece([b]).strip() for b in blocks if not isinstance(b, Curve | Ladder)):
         assert shown.find(part, at) >= at, part[:80]
         at = shown.index(part, at)
+    assert ('class="ladder' in shown) is any(isinstance(b, Ladder) for b in blocks)
+    assert len(shown) < 1_000_000 and "What trained models lost" not in shown, "nothing was trained"
+
+
+def test_the_curves_of_a_page_are_those_of_its_heads():
+    shown = page_of(study("[-n/4; 0 x7]"))
     assert 'data-name="head 1"' in shown and 'data-name="heads 2 to 8"' in shown
 
 
@@ -242,66 +208,6 @@ def test_figures_are_deterministic_and_prefixed():
 
 
 # -- drawings without a library -------------------------------------------------------------------
-
-
-def curve(**options):
-    lines = tuple(
-        Line(f"line {k}", (1.0, 10.0, 100.0), (1.0, 0.1 / (k + 1), 0.01 / (k + 1)), **options)
-        for k in range(9)
-    )
-    return Curve("Nine lines.", "x", "y", lines, True, True, marks=(("one", 0.5),))
-
-
-@pytest.mark.parametrize("weight", Weight)
-def test_a_curve_is_sound_and_names_its_lines_apart(weight):
-    root = ElementTree.fromstring(drawn(curve(weight=weight)))
-    named = [e for line in root.iter("g") for e in line.iter("text")]
-    assert len(named) == 9
-    places = sorted((float(e.get("x")), float(e.get("y"))) for e in named)
-    for (x0, y0), (x1, y1) in itertools.pairwise(places):
-        assert x0 != x1 or y1 - y0 > 14, "names that stand beside each other have a line each"
-    narrow = ElementTree.fromstring(drawn(curve(), NARROW))
-    assert not [e for line in narrow.iter("g") for e in line.iter("text")], "a legend has them"
-
-
-def test_measured_points_have_bars_ticks_and_the_mark_of_their_verdict():
-    x = (64.0, 256.0, 1024.0)
-    verdicts = ("converges", "diverges", "out of scope")
-    lines = tuple(
-        Line(
-            v, x, (1.0, 1.1, 1.2), verdict=v, bars=tuple((y - 0.1, y + 0.3) for y in (1, 1.1, 1.2))
-        )
-        for v in verdicts
-    )
-    root = ElementTree.fromstring(drawn(Curve("Ratios.", "x", "y", lines, True, True, at=x)))
-    texts = [e.text for e in root.iter("text")]
-    assert [t for t in texts if t in ("64", "100", "256", "1000", "1024")] == ["64", "256", "1024"]
-    for group, (dots, open_) in zip(root.iter("g"), ((3, 0), (3, 3), (0, 0)), strict=True):
-        circles = list(group.iter("circle"))
-        assert (len(circles), sum(c.get("class") == "open" for c in circles)) == (dots, open_)
-        bars = [e.get("d") for e in group.iter("path") if e.get("class") == "bar"]
-        ends = [tuple(map(float, re.findall(r"[\d.]+", d))) for d in bars]
-        assert len(ends) == 3 and all(low > high for _, low, high in ends), "the frame holds them"
-        assert ends[0][1] - ends[0][2] > ends[2][1] - ends[2][2], "on a logarithmic axis"
-
-
-def test_an_axis_tells_a_script_what_its_pixels_mean():
-    axis = Axis([1, 1e6], True, 60, 600)
-    kind, low, high, first, last = axis.told().split()
-    back = float(low) * (float(high) / float(low)) ** (
-        (axis.pixel(1234.5) - float(first)) / (float(last) - float(first))
-    )
-    assert kind == "log" and back == pytest.approx(1234.5)
-
-
-def test_a_ladder_stands_on_the_side_of_its_limit():
-    def dot(limit):
-        rung = Rung(words("`p/q -> limit`"), limit)
-        root = ElementTree.fromstring(climbed(Ladder("t", (rung,), "converges")))
-        return float(next(e for e in root.iter() if e.tag == "circle").get("cx"))
-
-    order = [dot(x) for x in (-math.inf, 0.0, 1.0, 2.0, math.inf)]
-    assert order == sorted(order) and len(set(order)) == 5
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from farfield.figures.parameter_map import (
     _levels,
     _over_one,
     _over_two,
+    _point,
     between,
     boundary,
     holds,
@@ -34,54 +36,25 @@ def words(figure):
 # -- several formulas -----------------------------------------------------------------------------
 
 
-def test_a_plot_holds_the_certified_numbers():
-    drawn = farfield.plot("alibi", "-2*log(1+n)", what="trf", eps="1/100")
-    for point in drawn.data:
-        if point.x == 0.01:
-            bias = farfield.encoding(point.formula).head(point.head)
-            assert farfield.theoretical_receptive_field(bias, "1/100").tokens == point.y
-    assert {p.head for p in drawn.data if p.formula == "alibi"} == set(range(1, 9))
-    assert {"ALiBi, head 1", "ALiBi, head 8", "-2*log(1+n)"} <= words(drawn.figure)
-
-
-def test_each_kind_draws_what_it_says():
-    weights = farfield.plot("-n/8", what="weights", length=64).data
-    assert all(math.isclose(p.y, math.exp(-(p.x - 1) / 8)) for p in weights)
-    bias = farfield.plot("-n/8", length=64).data
-    assert all(p.y == -(p.x - 1) / 8 for p in bias) and bias[-1].x == 64
-    leaks = farfield.plot("-n/8", what="leak", length=64).data
-    assert all(math.isclose(p.y, math.exp(-p.x / 8), rel_tol=1e-12) for p in leaks)
-    assert {p.x for p in leaks} == {round(64 ** (k / 39)) for k in range(40)}
-    windows = farfield.plot("-n/8", what="window").data
-    found = {p.x: p.y for p in windows}
-    assert found[0.01] == farfield.certified_window("-n/8", "1/100", 1, 1).width
-    fields = farfield.plot("-n/8", what="trf", eps="1e-10").data
-    assert len(fields) == 39 and fields[-1].x == 1e-13, "to a thousandth of the share"
-
-
 @pytest.mark.parametrize(
-    ("formula", "what", "length", "low", "high"),
+    ("what", "value"),
     [
-        ("-n/8", "bias", 64, -63 / 8 * 1.04, 0.04 * 63 / 8),  # 4 % beyond the least and greatest
-        ("-n/8", "bias", 1024, -18 * 1.04, 0.04 * 18),  # no lower than 18 below the greatest
-        ("0", "bias", 64, -0.04, 0.04),
-        ("-n/8", "weights", 64, math.exp(-63 / 8) / 2, 2),
-        ("-n/8", "weights", 1024, 1e-8, 2),
-        ("-n/8", "window", 1024, 0.8, None),  # twice the greatest
+        ("bias", lambda e, n: -(n - 1) * e),
+        ("weights", lambda e, n: math.exp(-(n - 1) * e)),
+        ("leak", lambda e, n: math.exp(-n * e)),
+        ("price", lambda e, n: farfield.price_of_distance(f"-n*{e}", n - 1, length=64).value),
+        ("trf", lambda e, eps: farfield.theoretical_receptive_field(f"-n*{e}", eps).tokens),
+        ("window", lambda e, eps: farfield.certified_window(f"-n*{e}", eps, 1, 1).width),
     ],
 )
-def test_a_frame_ends_a_little_beyond_what_is_drawn(formula, what, length, low, high):
-    drawn = farfield.plot(formula, what=what, length=length)
-    ((left, right),) = {axes.get_ylim() for axes in drawn.figure.axes}
-    high = 2 * max(p.y for p in drawn.data) if high is None else high
-    assert (left, right) == pytest.approx((low, high))
-
-
-def test_a_frame_of_near_distances_is_an_octave_wide():
-    drawn = farfield.plot("-log(n-5)", length=8)
-    assert {p.x for p in drawn.data} == {7, 8}
-    (axes,) = drawn.figure.axes
-    assert axes.get_xlim() == (7, 14) and [*axes.get_xticks()] == [10]
+def test_each_kind_draws_what_it_says(what, value):
+    drawn = farfield.plot("[-n/2; -n/8]", what=what, length=64, eps="1/100")
+    for p in drawn.data:
+        x = Fraction(str(p.x)) if what in ("trf", "window") else int(p.x)
+        assert p.y == pytest.approx(value(Fraction(1, 2 * 4 ** (p.head - 1)), x))
+    assert {p.head for p in drawn.data} == {1, 2} and drawn.data[-1].x in (64, 1e-5)
+    if what == "leak":
+        assert {p.x for p in drawn.data} == {round(64 ** (k / 39)) for k in range(40)}
 
 
 @pytest.mark.parametrize("what", ["bias", "weights"])
@@ -201,15 +174,6 @@ def test_an_inequality_that_decides_nothing_is_no_boundary():
     assert [{x for x, _ in curve} for curve in drawn.boundary] == [{1.0}]  # b = 1 parts a = 1 alone
 
 
-def test_points_are_certified():
-    drawn = parameter_map("-a*n^b", {"a": "0.1:1", "b": "1/2:1"}, points=3)
-    assert len(drawn.data) == 9 and drawn.boundary == ()
-    for place in drawn.data:
-        bias = farfield.encoding("-a*n^b", a=place.x, b=place.y).head(1)
-        assert farfield.theoretical_receptive_field(bias, "1/100").tokens == place.tokens
-        assert isinstance(place.x, Rational) and place.verdict == "converges"
-
-
 def test_contours_are_those_of_the_grid():
     """Between neighbours of the grid the level is linear, and nothing is drawn beside a pole."""
     drawn = parameter_map("-a*log(1+b*n)", {"a": "1/2:3", "b": "1/10:1"}, points=8)
@@ -260,6 +224,24 @@ def test_bad_maps_are_one_line(refusal, formula, ranges, said):
 def test_the_level_of_a_point_is_that_of_its_field_where_it_is_one_number(tokens, low, high, level):
     found = MapPoint(Rational(1), None, "", tokens, low, high).level
     assert found == pytest.approx(level, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("decided", "formula", "held"),
+    [
+        (True, "-a*n", "converges"),
+        (False, "-a*n", "diverges"),
+        (None, "-a*n", "converges"),
+        (None, "-a*log(1+n)", "diverges"),
+    ],
+)
+def test_a_point_that_the_condition_leaves_open_is_told_by_its_field(decided, formula, held):
+    given, (a,) = {}, farfield.encoding(formula).free
+    verdict = SimpleNamespace(at=lambda **values: given.update(values) or decided)
+    bias, eps = farfield.encoding(formula).head(1), Rational(1, 10)
+    found = _point(bias, [a.symbol], eps, verdict, Rational(1, 2), None)
+    assert (found.verdict, given) == (held, {"a": Rational(1, 2)})
+    assert (found.tokens == math.inf) is (held == "diverges")
 
 
 NEAR = MapPoint(Rational(1), None, "converges", 10, 10, 10)
@@ -352,21 +334,3 @@ def test_a_range_is_divided_geometrically_from_twentyfold_on():
     ):
         found = parameter_map(formula, {"a": "1:2"}, points=2)
         assert found.condition == assumed and {p[2:] for p in found.data} == {level}
-
-
-# -- on the command line --------------------------------------------------------------------------
-
-
-def test_the_verbs(run, tmp_path):
-    line = ("plot", "-n/8", "-n/9", "--what", "weights", "--out", tmp_path / "p.svg")
-    assert "p.svg" in run(*line)[1] and (tmp_path / "p.csv").exists()
-    line = ("map", "-a*log(1+n)", "--a", "1/2:3", "--points", "3", "--out", tmp_path / "m.svg")
-    assert "exactly if a > 1" in run(*line)[1] and (tmp_path / "m.csv").exists()
-
-
-def test_plots_show_the_price():
-    drawn = farfield.plot("-n/8", "0", what="price", length=64)
-    found = {(p.formula, p.x): p.y for p in drawn.data}
-    assert found["0", 64.0] == pytest.approx(math.log(63))
-    price = farfield.price_of_distance("-n/8", 9, length=64).value
-    assert found["-n/8", 10.0] == pytest.approx(price)

@@ -12,10 +12,8 @@ import pytest
 from rich.console import Console
 
 import farfield
-from farfield.cli import GROUPS, VERBS, _require_known, application, main
+from farfield.cli import GROUPS, VERBS, _require_known, application
 from farfield.help import EXAMPLES, Help
-from farfield.theory.answers.blocks import in_colour
-from farfield.theory.encodings.listing import catalogue
 
 
 def test_settings_reach_the_encoding(run):
@@ -31,25 +29,6 @@ def test_exit_codes_follow_the_verdict(run):
     assert run("check", "-n", "--expect", "converges")[::2] == (0, "")
     code, out, _ = run("check", "-log(1+n)", "--budget", "1e-9")
     assert code == 1 and "undecided" in out and "budget" in out
-
-
-def test_an_entry_of_the_atlas_is_printed_and_written(run, tmp_path):
-    code, out, err = run("atlas", "type1", "--page", "--out", str(tmp_path))
-    assert code == 0, err
-    assert out.strip().endswith(f"page: {tmp_path / 'type1' / 'index.html'}")
-    assert "qin2024.satisfies.type1" in out
-    found = json.loads((tmp_path / "type1" / "entry.json").read_text(encoding="utf-8"))
-    printed = json.loads(run("atlas", "type1", "--json")[1])
-    assert found["prediction"] == printed["prediction"] and found["kind"] == printed["kind"]
-
-
-@pytest.mark.parametrize(
-    "content, wrong", [(b"", "empty"), (b"\0" * 9999, "binary"), (b"short", "short")]
-)
-def test_a_text_that_cannot_be_trained_on(complaint, tmp_path, content, wrong):
-    text = tmp_path / "text.txt"
-    text.write_bytes(content)
-    assert wrong in complaint("study", "-n", "--train", "--text", text, "--out", tmp_path / "out")
 
 
 def test_a_list_in_each_form_and_what_is_no_text(run, tmp_path):
@@ -86,24 +65,6 @@ def test_a_list_from_standard_input(run, monkeypatch):
     assert code == 0 and [x.split()[0] for x in out.splitlines()] == ["converges"] * 2
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
-def test_lines_are_as_wide_as_the_terminal(width):
-    text = farfield.check_convergence("-log(1+n)").text(details=True, width=width)
-    assert max(map(len, text.splitlines())) <= width
-    assert "".join(text.split()) == "".join(
-        farfield.check_convergence("-log(1+n)").text(details=True).split()
-    )
-
-
-def test_a_verdict_has_a_colour_on_a_terminal_alone(monkeypatch):
-    answer = farfield.check_convergence("-log(1+n)")
-    assert "\033[1;33mdiverges\033[0m" in answer.text(colour=True) and "\033" not in answer.text()
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert in_colour()
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not in_colour()
-
-
 def test_options_go_to_the_formulas_that_have_them(run, complaint):
     given = ("compare", "kerple-log", "-a*n", "alibi", "--head", "1", "--json")
     values = ("--set", "r1=6/5", "--set", "r2=1", "--set", "a=2")
@@ -131,13 +92,6 @@ def test_help_names_every_verb_and_option(run):
 
 def name_of(path):
     return path.partition(".")[2]
-
-
-def test_a_command_line_is_that_of_the_process_where_none_is_given(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["farfield", "cite"])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 0 and capsys.readouterr().out.startswith("@software{farfield")
 
 
 @pytest.mark.parametrize("verb", ["check", "study", "measure", "design"])
@@ -186,17 +140,6 @@ def test_former_words_answer_as_todays_and_say_so(run, words):
     assert err == f"farfield: this command is now: farfield {FORMER[words]}\n"
     assert (code, out, "") == run(*shlex.split(FORMER[words])) and out
     assert words[0] == "design" or words[0] not in run("--help")[1].split()
-
-
-@pytest.mark.parametrize("width", [60, 80])
-def test_a_narrow_terminal_gets_whole_words_within_its_width(width):
-    for answer in (catalogue(), farfield.compare_tails("-n/64", "-sqrt(n)", "alibi")):
-        wide, narrow = answer.text(), answer.text(width=width)
-        known = {*wide.split(), *(word + ":" for word in wide.split())}
-        for line in narrow.splitlines():
-            cells = [cell for cell in re.split("  +", line) if cell]
-            assert len(line) <= width or len(cells) == 1
-            assert {word for word in line.split() if word.isalpha()} <= known
 
 
 def test_a_complaint_keeps_its_words_whole_on_a_terminal(run, monkeypatch):

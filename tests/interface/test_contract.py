@@ -3,8 +3,6 @@
 import json
 import math
 import re
-import subprocess
-import sys
 
 import pytest
 from battery import BATTERY
@@ -17,24 +15,28 @@ LEAKED = re.compile(
 )
 
 
+ASKED = (
+    (farfield.theoretical_receptive_field, ("1/10",), {}),
+    (farfield.theoretical_receptive_field, ("1/10",), {"length": 64}),
+    (farfield.leak, (16,), {}),
+    (farfield.leak, (16, 64), {}),
+    (farfield.price_of_distance, (16,), {}),
+    (farfield.price_of_distance, (16,), {"length": 64}),
+    (farfield.reach, (7,), {}),
+    (farfield.reach, (7,), {"length": 64}),
+    (farfield.certified_window, ("1/10", 1, 1), {}),
+    (farfield.window_error, (16, 1, 1), {}),
+    (farfield.dtype_horizon, ("fp16",), {}),
+    (farfield.attention_resolution, (32,), {}),
+    (farfield.layered_receptive_field, (2,), {"length": 64}),
+)
+
+
 def answers(subject):
     """One answer of every public question, as far as it may be asked."""
     yield farfield.check_convergence(subject)
-    if subject.free:
-        return
-    yield farfield.theoretical_receptive_field(subject, "1/10")
-    yield farfield.theoretical_receptive_field(subject, "1/10", length=64)
-    yield farfield.leak(subject, 16)
-    yield farfield.leak(subject, 16, 64)
-    yield farfield.price_of_distance(subject, 16)
-    yield farfield.price_of_distance(subject, 16, length=64)
-    yield farfield.reach(subject, 7)
-    yield farfield.reach(subject, 7, length=64)
-    yield farfield.certified_window(subject, "1/10", 1, 1)
-    yield farfield.window_error(subject, 16, 1, 1)
-    yield farfield.dtype_horizon(subject, "fp16")
-    yield farfield.attention_resolution(subject, 32)
-    yield farfield.layered_receptive_field(subject, 2, length=64)
+    for question, given, options in () if subject.free else ASKED:
+        yield question(subject, *given, **options)
 
 
 def made(name):
@@ -91,14 +93,3 @@ def test_conversions_and_order():
     assert 0 < float(farfield.leak("-n", 4)) < 0.1
     verdicts = farfield.Verdict.CONVERGES, f"{farfield.Verdict.DIVERGES}"
     assert verdicts == ("converges", "diverges")
-
-
-def test_as_a_module():
-    done = subprocess.run(
-        [sys.executable, "-m", "farfield", "check", "-n"],
-        capture_output=True,
-        text=True,
-        env={"PYTHONIOENCODING": "ascii"},
-    )
-    assert done.returncode == 0 and done.stdout.startswith("-n: the series")
-    assert done.stdout.isascii()

@@ -7,9 +7,9 @@ import re
 import threading
 import types
 from contextlib import contextmanager
-from dataclasses import FrozenInstanceError
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from unittest.mock import ANY, Mock, call
 
 import pytest
 from cyclopts import Token
@@ -17,12 +17,9 @@ from matplotlib.figure import Figure
 
 import farfield
 import farfield.progress_bar as bars
-from farfield.cli import main
 from farfield.commands.explore import require_port
-from farfield.commands.goals import Goal
 from farfield.commands.models import _page
 from farfield.commands.pages import folder_name
-from farfield.commands.training import ModelOptions
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.gallery import Gallery, named
 from farfield.figures.index import INDEX
@@ -36,28 +33,15 @@ from farfield.validation.papers.claim import CHECKS
 from farfield.validation.papers.ledger import claim
 
 
-class Said:
+def said(name, status="exact"):
     """An answer that says how it was asked to write itself."""
-
-    def __init__(self, name, status="exact"):
-        self.name, self.status, self.asked = name, status, []
-
-    def text(self, **how):
-        self.asked.append(how)
-        return self.name
-
-    def to_dict(self):
-        return {"name": self.name}
-
-    def csv(self):
-        return f"csv of {self.name}"
-
-    def latex(self):
-        return f"latex of {self.name}"
+    forms = {"text": name, "to_dict": {"name": name}}
+    forms |= {form: f"{form} of {name}" for form in ("csv", "latex")}
+    return Mock(status=status, **{f"{form}.return_value": told for form, told in forms.items()})
 
 
 def test_answers_are_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
-    one, other = Said("a − b"), Said("c", "unknown")
+    one, other = said("a − b"), said("c", "unknown")
     for name, value in (("columns", 77), ("in_colour", "red")):
         monkeypatch.setattr(f"farfield.theory.answers.blocks.{name}", lambda value=value: value)
 
@@ -76,9 +60,9 @@ def test_answers_are_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     assert written([other], latex=True) == "latex of c\n"
     for form in ({}, {"proof": True}, {"ascii": True}, {"proof": True, "ascii": True}):
         written(one, **form)
-        said = {"details": form.get("proof", False), "unicode": not form.get("ascii", False)}
-        assert one.asked[-1] == {**said, "width": 77, "colour": "red"}
-    monkeypatch.setattr(Said, "to_dict", lambda self: {"name": math.nan})
+        signs = {"details": form.get("proof", False), "unicode": not form.get("ascii", False)}
+        one.text.assert_called_with(**signs, width=77, colour="red")
+    one.to_dict.return_value = {"name": math.nan}
     with pytest.raises(ValueError, match="nan"):
         written(one, json=True)
     kept = Kept()
@@ -95,20 +79,21 @@ def test_plain_ascii_is_plain_ascii(run, line):
 
 def test_a_list_is_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     rows, header = [("a", "one", "x y"), ("bcd", "t", "z")], ("k", "v", "w")
-    write_rows(header, rows, Output())
-    assert capsys.readouterr().out == "a    one  x y\nbcd  t    z\n"
-    write_rows(header, rows, Output(json=True))
+
+    def written(count=3, **form):
+        write_rows(header[:count], [row[:count] for row in rows], Output(**form))
+        return capsys.readouterr().out
+
     named = [dict(zip(header, row, strict=True)) for row in rows]
-    assert json.loads(capsys.readouterr().out) == named
-    write_rows(header[:2], [row[:2] for row in rows], Output(json=True))
-    assert capsys.readouterr().out == '{\n  "a": "one",\n  "bcd": "t"\n}\n'
-    write_rows(header, rows, Output(csv=True))
-    assert capsys.readouterr().out.split() == ["k,v,w", "a,one,x", "y", "bcd,t,z"]
-    write_rows(header, rows, Output(latex=True))
-    assert r"\toprule" in capsys.readouterr().out
+    assert written() == "a    one  x y\nbcd  t    z\n"
+    assert json.loads(written(json=True)) == named
+    assert written(2, json=True) == '{\n  "a": "one",\n  "bcd": "t"\n}\n'
+    assert written(csv=True).split() == ["k,v,w", "a,one,x", "y", "bcd,t,z"]
+    assert r"\toprule" in written(latex=True)
     kept = Kept()
     write_rows(header, rows, kept)
     assert kept.answers == [named] and not kept.is_text and Output().is_text
+    assert not any(Output(**{form: True}).is_text for form in ("json", "latex", "csv"))
     monkeypatch.setenv("COLUMNS", "14")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     lay_out(rows)
@@ -173,13 +158,11 @@ def test_a_log_has_news_every_ten_seconds_and_a_line_every_twenty(
 
 def test_progress_is_looked_at_after_a_while_and_then_often():
     for kind, first in ((bars._Bar, 2), (bars._Lines, 10)):
-        waits, ticks = [], []
         shown = kind("work")
-        shown.tick = lambda ticks=ticks: ticks.append(1)
-        wait = lambda s, waits=waits: waits.append(s) or len(waits) == 4  # noqa: E731
-        shown.over = types.SimpleNamespace(wait=wait)
+        shown.tick, shown.over = Mock(), Mock(**{"wait.side_effect": [False, False, False, True]})
         shown.watch()
-        assert waits == [first, 0.2, 0.2, 0.2] and len(ticks) == 3
+        assert shown.over.wait.mock_calls == [call(wait) for wait in (first, 0.2, 0.2, 0.2)]
+        assert shown.tick.call_count == 3
 
 
 def test_bars_are_on_standard_error_vanish_and_show_brackets_as_they_are():
@@ -191,25 +174,8 @@ def test_bars_are_on_standard_error_vanish_and_show_brackets_as_they_are():
 
 
 def test_a_bar_shows_each_report(monkeypatch, capsys):
-    shown = []
-
-    class Bars:
-        console = type("", (), {"print": lambda self, line, markup: shown.append((line, markup))})()
-
-        def start(self):
-            shown.append("start")
-
-        def stop(self):
-            shown.append("stop")
-
-        def add_task(self, what, total):
-            shown.append((what, total))
-            return 7
-
-        def update(self, task, **how):
-            shown.append((task, how["description"], how["completed"], how["total"]))
-
-    monkeypatch.setattr(bars, "_bars", Bars)
+    shown = Mock(**{"add_task.return_value": 7})
+    monkeypatch.setattr(bars, "_bars", lambda: shown)
     bar = bars._Bar("work")
     bar.close()
     bar("early", 0, 0)
@@ -218,13 +184,13 @@ def test_a_bar_shows_each_report(monkeypatch, capsys):
         bar.tick()
     bar("late", 0, 0, "of weight")
     bar.close()
-    assert shown == [
-        *("start", ("work", None)),
-        (7, "work: [half] (loss 2)", 1, 2),
-        (7, "work: only", 0, None),
-        (7, "work: news", 3, 9),
-        (7, "work", 1, None),
-        *(("work: of weight", False), "stop"),
+    assert shown.mock_calls == [
+        *(call.start(), call.add_task("work", total=None)),
+        call.update(7, description="work: [half] (loss 2)", completed=1, total=2),
+        call.update(7, description="work: only", completed=0, total=None),
+        call.update(7, description="work: news", completed=3, total=9),
+        call.update(7, description="work", completed=1, total=None),
+        *(call.console.print("work: of weight", markup=False), call.stop()),
     ]
     assert capsys.readouterr().err == "work: early\n"
 
@@ -240,29 +206,6 @@ def test_progress_is_shown_from_its_opening_to_its_end(terminal, kind, monkeypat
         assert type(step) is kind and ticked.wait(60) and not closed
     assert step.over.is_set() and closed == [step]
     assert capsys.readouterr().err == "work: at first\n"
-
-
-def test_each_option_of_a_training_is_a_setting_of_its_run():
-    usual, given = ModelOptions().run(None), {"layers": 3, "width": 48, "batch": 5, "steps": 7}
-    assert usual == settle("demo", {"encoding": "nope"})
-    given |= {"lr": 0.5, "precision": "bfloat16", "length": 24, "seed": 9, "text": "t"}
-    found = ModelOptions(
-        preset="tiny", tested="64,1k", window=6, protocol="a.py:f,b.py:g", **given
-    ).run(4)
-    assert {name: getattr(found, name) for name in given} == given
-    assert (found.preset, found.heads, found.encoding) == ("tiny", 4, "nope")
-    measure = found.measure
-    assert ([*measure.lengths], [*measure.windows]) == ([64, 1024], [6])
-    assert [*measure.protocols] == ["a.py:f", "b.py:g"]
-
-
-@pytest.mark.parametrize("kind", [Goal, ModelOptions, Output, Subject])
-def test_options_that_are_the_usual_ones_cannot_be_changed(kind):
-    for name in kind.__dataclass_fields__:
-        with pytest.raises(FrozenInstanceError):
-            setattr(kind(), name, "x")
-    with pytest.raises(TypeError, match="positional"):
-        kind("x")
 
 
 def test_each_count_begins_where_its_option_says(refusal, run):
@@ -282,18 +225,9 @@ PLAN = "[[runs]]\npreset = 'tiny'\nencoding = 'nope'\n"
 def test_a_sweep_hands_its_options_to_the_engine_that_is_asked_for(
     run, complaint, tmp_path, monkeypatch
 ):
-    asked = []
-
-    def engine(name):
-        def started(every, folder, **how):
-            how.pop("progress", None)
-            asked.append((name, len(every), folder, how))
-            return iter(())
-
-        return started
-
+    engines = Mock(**{f"{name}.return_value": () for name in ("local", "on_ray")})
     for name in ("local", "on_ray"):
-        monkeypatch.setattr(f"farfield.validation.harness.runs.{name}", engine(name))
+        monkeypatch.setattr(f"farfield.validation.harness.runs.{name}", getattr(engines, name))
     (tmp_path / "plan.toml").write_text(PLAN)
     monkeypatch.chdir(tmp_path)
     for words in (
@@ -302,25 +236,21 @@ def test_a_sweep_hands_its_options_to_the_engine_that_is_asked_for(
         ("--engine", "ray"),
         *[("--engine", "ray", "--address", "a", "--cpus-per-job", "2", "--gpus-per-job", "0.5")],
     ):
-        _, _, err = run("sweep", "plan.toml", *words)
-        assert len(asked) and "1 run of" in err, err
-    assert asked == [
-        ("local", 1, "runs", {"device": "auto", "workers": 1}),
-        ("local", 1, "r", {"device": "cpu", "workers": 3}),
-        ("on_ray", 1, "runs", {"address": None, "cpus": 1, "gpus": 0}),
-        ("on_ray", 1, "runs", {"address": "a", "cpus": 2, "gpus": 0.5}),
+        assert "1 run of" in run("sweep", "plan.toml", *words)[2]
+    asked = settle("tiny", {"encoding": "nope"})
+    assert engines.mock_calls == [
+        call.local([asked], "runs", device="auto", workers=1, progress=ANY),
+        call.local([asked], "r", device="cpu", workers=3, progress=ANY),
+        call.on_ray([asked], "runs", address=None, cpus=1, gpus=0),
+        call.on_ray([asked], "runs", address="a", cpus=2, gpus=0.5),
     ]
     for words in (
         *(("--address", "a"), ("--cpus-per-job", "1"), ("--gpus-per-job", "1")),
         *(("--engine", "ray", *more) for more in (("--device", "cpu"), ("--workers", "2"))),
     ):
-        said = complaint("sweep", "plan.toml", *words)
-        assert re.search("belong to --engine (ray|local)", said), words
-    assert len(asked) == 4
-
-
-class Started(BaseException):
-    """Another program takes over."""
+        told = complaint("sweep", "plan.toml", *words)
+        assert re.search("belong to --engine (ray|local)", told), words
+    assert len(engines.mock_calls) == 4
 
 
 @pytest.mark.parametrize(
@@ -330,21 +260,15 @@ class Started(BaseException):
         (["-n", "--headless"], ["run"], ["--no-token", "--", "--formula=-n"]),
     ],
 )
-def test_the_explorer_starts_with_what_was_asked(words, begin, end, monkeypatch, capsys):
-
-    def execv(program, line):
-        raise Started(line)
-
-    monkeypatch.setattr("os.execv", execv)
+def test_the_explorer_starts_with_what_was_asked(words, begin, end, monkeypatch, run):
+    monkeypatch.setattr("os.execv", starts := Mock(side_effect=SystemExit))
     monkeypatch.setattr("webbrowser.get", lambda: None)
-    with pytest.raises(Started) as started:
-        main(["explore", *words])
-    (line,) = started.value.args
+    _, out, _ = run("explore", *words)
+    _, line = starts.call_args.args
     quiet = line.index("--quiet")
     assert line[quiet + 1 : quiet + 1 + len(begin)] == begin and line[-len(end) :] == end
     assert ("--headless" in line) is ("--headless" in words)
-    port = words[1] if words[0] == "--port" else "2718"
-    assert f"http://127.0.0.1:{port} " in capsys.readouterr().out
+    assert f"http://127.0.0.1:{words[1] if words[0] == '--port' else 2718} " in out
 
 
 def test_ports_that_a_user_may_have(refusal):

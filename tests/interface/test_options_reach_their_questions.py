@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import json
 import shlex
 
 import pytest
@@ -288,13 +289,8 @@ class Asked(BaseException):
 
 def plain(value):
     """A value as a line of text has it: an encoding by its name, a view in words."""
-    if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value if not callable(each)]
-    if isinstance(value, farfield.Encoding):
-        return value.name
-    return value if isinstance(value, str | int | float | None) else str(value)
+    name = lambda x: x.name if isinstance(x, farfield.Encoding) else str(x)  # noqa: E731
+    return json.loads(json.dumps(value, default=name))
 
 
 @pytest.fixture
@@ -310,7 +306,7 @@ def ask(monkeypatch, tmp_path):
             reports = {key for key in ("progress", "notice") if callable(options.pop(key, None))}
             reports |= {"notice"} if any(map(callable, args)) else set()
             assert reports == parameters & {"progress", "notice"}, "what is long reports to a bar"
-            raise Asked(plain(args), plain(options))
+            raise Asked(plain([x for x in args if not callable(x)]), plain(options))
 
         for place in (farfield, module) if name in farfield.__all__ else (module,):
             monkeypatch.setattr(place, name, question)

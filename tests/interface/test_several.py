@@ -82,6 +82,10 @@ def test_a_file_of_numbers_is_a_table_and_a_file_as_a_formula_says_so(run, tmp_p
     assert "farfield check --file column.txt" in run("check", "column.txt")[2]
 
 
+def test_a_head_of_one_formula_is_none_of_another(run):
+    assert run("check", "-n", "alibi", "--head", "2")[0] == 0
+
+
 def test_infinite_terms_come_first(run):
     first = run("check", "-log(n)")[1].splitlines()[0]
     assert "undefined or infinite at n = 0" in first

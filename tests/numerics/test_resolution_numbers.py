@@ -254,3 +254,37 @@ def test_rows_that_balls_do_not_sum_are_summed_in_floats(mask, monkeypatch):
     if mask is None:
         monkeypatch.setattr("farfield.numerics.resolution.MAX_FLOATS", 64)
         assert str(ask().reason) == "11999 terms would have to be summed one by one"
+
+
+@pytest.mark.parametrize("width", [64, 65])
+def test_up_to_a_number_of_terms_scores_are_summed_in_balls(monkeypatch, width):
+    monkeypatch.setattr("farfield.numerics.resolution.MAX_BALLS", 64)
+    scores, half = np.sqrt(np.arange(80) * 7 % 13), width // 2 + (width == 65)
+    rows = [defined(scores[:k], True) for k in range(half + 1, 2 * half + 1)]
+    for seen, mask, value in (
+        (scores[: width + 1], None, defined(scores[: width + 1])),
+        (scores, f"window {width}", defined(scores[:width], True)),
+        (scores, f"bca {half}", np.mean(rows)),
+    ):
+        found = attention_resolution(seen, mask=mask)
+        assert found.value == pytest.approx(value) and found.label == "measured"
+        assert (found.enclosure is None) is (width == 65)
+
+
+def test_bounds_are_those_of_the_row_that_is_seen():
+    falling = -np.sqrt(np.arange(9))
+    share = np.exp(falling) / np.exp(falling[:5]).sum()
+    found = attention_resolution(falling, mask="window 5")
+    assert found.bounds == pytest.approx((share[0] ** 2 / 2, share[0] ** 2))
+    found = attention_resolution(falling[::-1], mask="window 5")
+    back = np.exp(falling[::-1][:5])
+    assert found.bounds == (None, pytest.approx(((back / back.sum()) ** 2).sum()))
+    found = attention_resolution([0.0, 0.0, 0.0])
+    assert found.bounds[0] == 0 <= found.bounds[1] < 1e-13
+    assert attention_resolution([0.0, -900.0]).bounds[1] == 1
+    assert attention_resolution([1e300, 0.0]).value == 1
+
+
+def test_a_scale_may_be_an_expression():
+    one, other = (attention_resolution("-n", 9, scale=s) for s in (1 / sympy.sqrt(64), "1/8"))
+    assert (one.value, one.scale) == (other.value, other.scale)

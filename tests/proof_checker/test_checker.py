@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,31 +26,31 @@ def document(case):
     return json.loads(check_convergence(case["expr"], assumptions=case["params"]).to_json())
 
 
+SPOILED = {
+    **dict.fromkeys(("k", "residue", "at", "period"), lambda value: value + 1),
+    "limit": lambda value: "7/3" if value != "7/3" else "1",
+    "constant": "({})+1/10**9".format,
+    **dict.fromkeys(("rho", "bound", "p"), "({})+log(n)/7".format),
+    "comparison": "{}+n".format,
+    "scale": "log({})".format,
+}
+"""A false value for each that a step states."""
+
+
 def corruptions(document, rng):
     """All ways to spoil one random step, as (what, function that spoils it)."""
     steps = document["proof"]["steps"]
     index = rng.randrange(len(steps))
     step, values = steps[index], steps[index]["values"]
-    ways = []
-    for key in values:
-        if key in ("k", "residue", "at", "period"):
-            ways.append((key, lambda k=key: values.update({k: values[k] + 1})))
-        elif key == "limit":
-            other = "7/3" if values["limit"] != "7/3" else "1"
-            ways.append((key, lambda v=other: values.update(limit=v)))
-        elif key == "constant":
-            ways.append((key, lambda: values.update(constant=f"({values['constant']})+1/10**9")))
-        elif key in ("rho", "bound", "p"):
-            ways.append((key, lambda k=key: values.update({k: f"({values[k]})+log(n)/7"})))
-        elif key == "comparison":
-            ways.append((key, lambda: values.update(comparison=values["comparison"] + "+n")))
-        elif key == "scale" and step["rule"] in ("rung", "tie"):
-            ways.append((key, lambda: values.update(scale=f"log({values['scale']})")))
-    if step["rule"] in ("converges", "diverges"):
-        swapped = {"converges": "diverges", "diverges": "converges"}[step["rule"]]
-        ways.append(("rule", lambda: step.update(rule=swapped)))
-    if step["rule"] in ("rung", "tie", "expansion", "converges", "diverges", "class"):
-        ways.append(("left out", lambda: steps.pop(index)))
+    ladder, ends = ("rung", "tie"), {"converges": "diverges", "diverges": "converges"}
+    kinds = SPOILED.keys() - ({"scale"} if step["rule"] not in ladder else set())
+    ways = [
+        (k, partial(values.update, {k: SPOILED[k](v)})) for k, v in values.items() if k in kinds
+    ]
+    if step["rule"] in ends:
+        ways.append(("rule", partial(step.update, rule=ends[step["rule"]])))
+    if step["rule"] in (*ladder, *ends, "expansion", "class"):
+        ways.append(("left out", partial(steps.pop, index)))
     return [(f"step {index + 1}, {step['rule']}: {what}", spoil) for what, spoil in ways]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from proof_checker.checker import check_proof
 
 from farfield import Verdict, check_convergence, encoding, encodings
+from farfield.theory import convergence
 from farfield.theory.first_terms import skipped_terms
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
@@ -328,6 +329,32 @@ def test_skipped_terms(text, first, least, most):
     assert least <= len(found.skipped_terms) <= most
     told = least > 10 and found.verdict != "undecided"
     assert ("and further distances" in " ".join(str(found).split())) is told
+
+
+@pytest.mark.parametrize(
+    ("biases", "is_family"),
+    [
+        ([f"-{k}*n/3" for k in range(1, 9)], True),
+        ([f"-{k}*n/3" for k in range(1, 9)] * 2, True),
+        ([f"{k}*log(log(n+3))" for k in range(1, 9)], True),
+        ([f"-{k}*n/3" for k in range(1, convergence.FAMILY)], False),
+        ([f"-{k}*n/3" for k in range(1, convergence.FAMILY + 1)], True),
+        ([f"-{k}*log(n+1)/4" for k in range(1, 9)], False),  # from 1 on they converge
+        ([f"-{k}*n*log(n+1)^a" for k in range(1, 9)], False),
+        ([*(f"-{k}*n/3" for k in range(1, 8)), "-sqrt(n)"], False),
+        ([*(f"-{k}*n/3" for k in range(1, 8)), "n/3"], False),
+        ([f"{k}*log(-n)" for k in range(1, 9)], False),
+    ],
+)
+def test_a_family_is_told_by_its_shares(biases, is_family):
+    read_biases = tuple(map(read, biases))
+    found = convergence._in_one_family(read_biases)
+    assert {*found} == ({*read_biases} if is_family else set())
+    for bias, answer in list(found.items())[::3]:
+        alone = check_convergence(bias)
+        assert (answer.verdict, answer.condition) == (alone.verdict, alone.condition)
+        assert answer.skipped_terms == alone.skipped_terms
+        assert str(answer.proof) == str(alone.proof)
 
 
 @pytest.mark.timeout(60)

@@ -78,7 +78,7 @@ def compiled(coqc: str) -> Path:
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(dir=place.parent) as folder:
             made = Path(folder)
             for name in needed:
                 shutil.copyfile(LIBRARY / f"{name}.v", made / f"{name}.v")

@@ -393,8 +393,7 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Basic
         signs = tuple(s for s in parts if parts[s] == c)
         if len(signs) == 3:
             return c
-        guard = relation(tree.on, BY_SIGNS[signs])
-        conditions.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
+        conditions.append(sympy.And(relation(tree.on, BY_SIGNS[signs]), c))
     return sympy.Or(*conditions)
 
 

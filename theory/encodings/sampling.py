@@ -219,7 +219,7 @@ def _of_formulas(formulas: list[Expr], how: str) -> Sample:
         for s in (-1, 0, 1)
         if LONG <= x <= 2**53
     }
-    distances = np.array([*range(LONG), *sorted({*FAR.tolist(), *ends})])
+    distances = np.unique([*range(LONG), *FAR.tolist(), *ends])
     values = np.stack([tabulate(formula, distances) for formula in formulas])
     return Sample(distances, values, how, formulas=tuple(formulas))
 
@@ -632,8 +632,9 @@ def _of_scores(ask: Ask, queries: np.ndarray, keys: np.ndarray) -> str:
             for s in (one, two, one + two, 1000 * one)
         )
         slack = 1e-4 * (1 + np.abs(base) + np.abs(a) + np.abs(b))
-        plain &= bool((np.abs(np.where(seen, a - one, 0)) <= slack).all())
-        linear &= bool((np.abs(a + b - both) <= slack).all())
+        as_large = (np.abs(large - 1000 * a) <= 1000 * slack).all()  # a clamp far out is none
+        plain &= bool((np.abs(np.where(seen, a - one, 0)) <= slack).all() and as_large)
+        linear &= bool((np.abs(a + b - both) <= slack).all() and as_large)
         caps.append(bool(np.abs(large).max() <= 50 * max(1e-9, np.abs(a).max())))
         ratio = np.where(seen & (np.abs(one) > 0.1), np.abs(a / np.where(one == 0, 1, one)), 0)
         near = max(near, ratio[(q < LONG)[:, 0]].max(initial=0))

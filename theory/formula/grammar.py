@@ -167,8 +167,8 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
     open_ended = ("^", "**", "!", "(", "/", "//", "%", *(() if p.latex else ("*",)))
     if follows in open_ended or names_argument(p):
         word = p.tokens[p.position - 1][1]
-        next_one = p.ahead(2)[1:]
-        after = next_one[0] if next_one and next_one[0].isalnum() else "..."
+        next_one = p.ahead(2)[1]
+        after = next_one if next_one.isalnum() else "..."
         rest = f" {follows}" if follows.isalnum() else f"{follows}{after}"
         p.fail(
             column,
@@ -650,8 +650,7 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
         parameter(name, domain)
     try:
         with unless(after(READ_S)):
-            printed = "mod" in text or "otherwise" in text
-            expr = Parser(conditions.reprinted(text) if printed else text, domains).formula()
+            expr = Parser(conditions.reprinted(text), domains).formula()
     except (Undecided, Unreachable) as why:
         raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
     if expr in (S.Infinity, S.NegativeInfinity) or not UNDEFINED.isdisjoint(kinds(expr)):
@@ -676,7 +675,7 @@ def _names_fit(text: str, given: set[str], variable: str, domains: Mapping[str, 
     """Refuse a formula of names alone without its variable, and a domain of a name that it has
     not."""
     names = sorted(given - {n.name})
-    if names and variable not in given and not set(names) <= set(domains):
+    if variable not in given and not set(names) <= set(domains):
         what = f"{variable}, the distance" if variable == "n" else variable
         mean = f"did you mean {variable} for {names[0]}?"
         hint = mean if len(names) == 1 else "write n for the distance"

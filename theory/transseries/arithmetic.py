@@ -323,9 +323,7 @@ class Transseries:
             raise NotReal("a division by 0")
         c, m, delta = parts
         if not (type(r) is fmpq and r.q == 1):
-            s = _low_sign(c, context, "a real power of a negative quantity")
-            if s <= 0:
-                raise Undecided("a real power of what is not positive for all large n")
+            _low_sign(c, context, "a real power of a negative quantity")
         constant = power_of(c, r, context) if oscillates(c) else power(c, r)
         return taylor(binomials(r), delta) * constant * m**r
 
@@ -381,8 +379,8 @@ def _low_sign(c: Coefficient, context: Context, negative: str) -> int:
     Raises:
         NotReal: with the text `negative`, where c is proved to stay negative.
     """
-    s = low_sign(c, context) if oscillates(c) else context.sign(c)
-    if s < 0 and (not oscillates(c) or stays_negative(c, context)):
+    s = low_sign(c, context)
+    if s < 0 and stays_negative(c, context):
         raise NotReal(negative)
     return s
 
@@ -425,7 +423,7 @@ def normalised(terms: Iterable[Term], remainder: Monomial | None, context: Conte
 
 def _require_bounded(terms: Iterable[Term]) -> None:
     """Undecided where a term that goes into a remainder oscillates without bound."""
-    if any(oscillates(c) and unbounded(c) for _, c in terms):
+    if any(unbounded(c) for _, c in terms):
         raise Undecided("an unbounded oscillation in a remainder")
 
 

@@ -195,7 +195,7 @@ def pastes(repair: Repair, config: Any, to: int) -> tuple[Paste, ...]:
     if repair.window is not None or repair.scale or repair.group is not None:
         each = [Paste(library, "all", None, why) for library, why in _LACKS.items()]
         if repair.group is not None:
-            each[-1] = _grouped_in_llama_cpp(repair, to)
+            each[-1] = _grouped_in_llama_cpp(*repair.group, to)
         return tuple(each)
     return (*_transformers(repair, config), *_vllm(repair, config, to), _llama_cpp(repair, to))
 
@@ -236,8 +236,7 @@ def _vllm(repair: Repair, config: Any, to: int) -> Iterator[Paste]:
             yield Paste("vLLM", versions, flags, "vllm serve")
 
 
-def _grouped_in_llama_cpp(repair: Repair, to: int) -> Paste:
-    group, width = repair.group or (1, 1)
+def _grouped_in_llama_cpp(group: int, width: int, to: int) -> Paste:
     flags = f"--grp-attn-n {group} --grp-attn-w {width} --ctx-size {to}"
     where = (
         "llama-completion; its server has no such flags. It shifts the cache in blocks: near this"

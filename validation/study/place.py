@@ -138,7 +138,7 @@ def computed_references() -> list[Rank]:
 @functools.cache
 def ranked_references() -> tuple[Rank, ...]:
     """The ranks of the references, as `references.csv` holds them."""
-    with REFERENCES.open(encoding="utf-8", newline="") as file:
+    with REFERENCES.open(encoding="utf-8") as file:
         _, *rows = csv.reader(file)
     return tuple(
         Rank(name, bias, Verdict(verdict), tuple(map(_read, cells)))

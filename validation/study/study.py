@@ -107,20 +107,19 @@ class Studied:
         return name, f"{ratio:.3f}", f"{low:.3f} to {high:.3f}", f"{nats:.3f}", *fields
 
     def blocks(self) -> Iterator[Block]:
-        """What the trained model lost, in a sentence; nothing where none was trained."""
-        if self.lines:
-            length, ratio, low, high, nats = self.lost()
-            yield sentence(
-                "{name}, trained: perplexity at {length} tokens is {ratio} times that at the "
-                "training length ({low} to {high}), a loss of {nats} nats a token.",
-                Label.MEASURED,
-                name=self.prediction.name,
-                length=length,
-                ratio=f"{ratio:.3f}",
-                low=f"{low:.3f}",
-                high=f"{high:.3f}",
-                nats=f"{nats:.2f}",
-            )
+        """What the trained model lost, in a sentence."""
+        length, ratio, low, high, nats = self.lost()
+        yield sentence(
+            "{name}, trained: perplexity at {length} tokens is {ratio} times that at the "
+            "training length ({low} to {high}), a loss of {nats} nats a token.",
+            Label.MEASURED,
+            name=self.prediction.name,
+            length=length,
+            ratio=f"{ratio:.3f}",
+            low=f"{low:.3f}",
+            high=f"{high:.3f}",
+            nats=f"{nats:.2f}",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -449,4 +448,4 @@ def survey(
         entries.append(Studied(prediction).with_lines(lines))
         progress("done", 1, 1)
     named = {"encoding", "label", "family", "task"}
-    return Study(tuple(entries), usual.model_dump(mode="json", exclude=named))
+    return Study(tuple(entries), usual.model_dump(exclude=named))

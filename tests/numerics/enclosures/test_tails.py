@@ -1,5 +1,6 @@
 """Tail enclosures: they hold at every point of their half-line, and say where nothing is proved."""
 
+import itertools
 import math
 import random
 
@@ -13,6 +14,7 @@ from farfield.numerics.enclosures.tails import (
     HalfLine,
     TailEnclosure,
     Unproved,
+    _strip,
     constant,
     exp,
     growth,
@@ -87,6 +89,7 @@ def test_a_formula_lies_in_its_enclosure_everywhere_beyond():
         ((0, -1), ()),
         ((0, 0, -2), ()),
         ((0, -1, 3), ()),
+        ((-1, 39), ()),  # exp(104) at the end
         ((5,), (((0, 2), -1),)),
         ((0, 9), (((1,), fmpq(-1, 2)),)),
     ],
@@ -114,6 +117,7 @@ def test_the_supremum_of_a_decreasing_monomial_is_at_the_end(chain, exponents):
         ((5,), (((0, 2), -1),), 2.5),  # x^5 exp(-L^2)
         ((), (((0, 3), -1), ((0, 2), 2)), 4 / 3),
         ((0, 2), (((0, 2), -1),), 1),
+        ((0, 1), (((0, 2), -1),), math.sqrt(0.5)),
         ((0, 0, 4), (((0, 1), -2),), 2.345751),
         ((0, 2), (((0, 0, 2), -1),), math.e),
     ],
@@ -128,6 +132,43 @@ def test_from_where_on_a_monomial_is_proved_to_decrease(chain, exponents, late):
         half_line(arb(late * 0.998)).bound(m)
 
 
+def test_a_monomial_grows_as_its_logarithm_far_out():
+    far = half_line(arb(2000))
+    faster = [(), *([(chain, c)] for chain in ((1,), (0, 2), (0, 0, 2)) for c in (-1, 1))]
+    for chain in itertools.product((-1, 0, 2), repeat=3):
+        for exponents in faster:
+            made = tuple((tuple(map(fmpq, e)), fmpq(c)) for e, c in exponents)
+            m = times(monomial(_strip(map(fmpq, chain))), monomial((), made))
+            size = far.log_value(m)
+            assert growth(m) == (size > 0) - (size < 0), (chain, exponents)
+
+
+@pytest.mark.parametrize(
+    ("terms", "held"),
+    [  # coefficients of s^2, s, log s, 1, from s = 40 on
+        ((0, -1, 0, 39), True),
+        ((0, -1, 0, 41), False),
+        ((0, -1, 0, -100), True),
+        ((0, acb(-1, 5), 0, 39), True),
+        ((0, 1, 0, -100), False),
+        ((0, -1, 10, 0), True),  # 10 log(40) = 36.9
+        ((0, -1, 11, 0), False),
+        ((-1, 39, 0, 0), True),
+        ((-1, 41, 0, 0), False),
+        ((-1, 20, 0, 790), True),
+        ((-1, 20, 0, 810), False),
+        ((0, 0, 0, 0), False),
+        ((0, 0, 0, -1), True),
+    ],
+)
+def test_a_sum_is_negative_where_its_largest_term_outweighs_the_others(terms, held):
+    names = (raised(level(1), fmpq(2)), level(1), level(2), UNIT)
+    g = TailEnclosure(half_line(arb(40)), dict(zip(names, map(acb, terms), strict=True)))
+    with precision(64):
+        assert g.negative() is held
+        assert g.real() is (acb(terms[1]).imag == 0) and g.with_zero().negative() is False
+
+
 def test_what_grows_or_is_too_near_is_unproved():
     where = half_line(arb(40))
     with pytest.raises(Unproved, match="not proved to decrease"):
@@ -137,6 +178,8 @@ def test_what_grows_or_is_too_near_is_unproved():
     late = monomial((), (((fmpq(0), fmpq(1), fmpq(5)), fmpq(1)), ((fmpq(0), fmpq(2)), fmpq(-1))))
     with pytest.raises(Unproved, match="not proved to decrease"):  # exp(L log(L)^5 - L^2) falls at
         half_line(arb(2)).bound(late)  # L = 2, but not at 100
+    with pytest.raises(Unproved, match="not yet positive"):  # log(0.5) < 0
+        half_line(arb("0.5")).bound(monomial((fmpq(-1), fmpq(0), fmpq(3))))
     assert half_line(arb("0.5")).bound(monomial((fmpq(-1), fmpq(-5)))) > 0
 
 
@@ -175,6 +218,7 @@ IN_LOGARITHM = {  # a bias, and the same in s = log n
     ),
     "-digamma(n+1)*2": "-2*s - 2*log1p(exp(-s)) - 2*psi_rest(exp(s) + 1)",
     "-log((n+2)^n)": "-s*exp(s) - log1p(2*exp(-s))*exp(s)",
+    "-log(5*n/6)": "-s - log(5) + log(2) + log(3)",
     "-log(n+20)^(11/10)": "-s**(11/10)*expm1(11*log1p(log1p(20*exp(-s))/s)/10) - s**(11/10)",
     "-log(6*n+6)": "-s - log1p(exp(-s)) - log(3) - log(2)",
     "-log(1/(n+2)+1/(n+3))": (
@@ -259,6 +303,19 @@ def test_a_growing_argument_is_large_and_in_the_right_half_plane(terms, proved):
     else:
         with pytest.raises(Unproved):
             in_right_half_plane(g)
+
+
+@pytest.mark.parametrize("text", ["-2*log(n+1)", "-sqrt(n+1)", "-log(n+20)-2*log(log(n+20))"])
+def test_a_bias_is_enclosed_on_the_sector_and_on_no_other(text):
+    bias = read_bias(read(text))
+    with precision(128):
+        for theta in (0.5, 0.125):
+            held = at(bias.on_sector(arb(16), theta), 17)
+            for share in (-1, 0, 0.5, 1):
+                point = acb(17, math.asin(theta) * share)
+                assert held.overlaps(compile_complex(bias.in_s, bias.s)(point, False))
+            beyond = acb(17 + 2 * theta, 0)
+            assert not held.overlaps(compile_complex(bias.in_s, bias.s)(beyond, False))
 
 
 def test_exact_coefficients_cancel_exactly():

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from flint import arb, fmpq
+from sympy import Symbol, atan, exp
 
 from farfield import encoding, theoretical_receptive_field
+from farfield.numerics.enclosures.tails import TailEnclosure, level
 from farfield.numerics.search import Unrecognised
-from farfield.numerics.summation import methods
-from farfield.numerics.summation.analytic_bias import Sector
-from farfield.numerics.summation.bounded import Envelope, StepsKernel
+from farfield.numerics.summation import integral, methods
+from farfield.numerics.summation.analytic_bias import Sector, half_line
+from farfield.numerics.summation.bounded import Envelope, StepsKernel, by_steps
+from farfield.numerics.summation.integral import TailIntegral, without_tiny
 from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import _linear_in_waves, find
 from farfield.numerics.summation.series import Series, _SetUp, _with_kernel
@@ -69,6 +72,31 @@ def test_steps_of_a_logarithm_in_closed_form(base):
     kernel = find(read(f"-2*log({base})*floor(log(n+1)/log({base}))"), 0)
     with precision(96):
         assert to_arb(kernel.tail(0)).overlaps(arb(base)), kernel.tail(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "held"),
+    [
+        ("-2*floor(log(n)/log(2))", 1, True),
+        ("-2*floor(log(n)/log(2))", 0, False),
+        ("-2*floor(log(n+3)/log(2))", 0, True),
+        ("-floor(log(n+1)/log(5/2))", 0, False),
+        ("2*floor(-log(n+1)/log(2))", 0, False),
+        ("-floor(log(n+1)+1/log(2))", 0, False),
+        ("-floor(log(n+1/2)/log(2))", 1, False),
+        ("-n/2", 0, False),
+    ],
+)
+def test_steps_are_those_of_a_logarithm_to_a_whole_base(text, start, held):
+    p = read(text)
+    if held:
+        kernel = by_steps(p, start)
+        with precision(96):
+            row = sum(map(terms(p), range(start + 2, start + 40)), arb(0))
+            assert (kernel.tail(start + 2) - kernel.tail(start + 40)).overlaps(row)
+    else:
+        with pytest.raises(Unrecognised, match="no steps"):
+            by_steps(p, start)
 
 
 def test_an_envelope_lies_between_its_two_biases(short_envelopes):
@@ -204,6 +232,33 @@ def test_the_last_part_of_a_remainder_is_an_integral(m, monkeypatch):
         theta, x = arb(sector.theta), 48 * arb("30.125").exp()
         wanted = theta ** (-2 * m) * (x - theta * x) ** -arb("0.5") * x ** (1 - 2 * m)
         assert log2(sector.remainder(48, m)) == pytest.approx(log2(wanted / (2 * m - arb("0.5"))))
+
+
+def test_a_rest_that_is_too_wide_is_bounded_farther_out(monkeypatch):
+    rests, plain = [arb(2) ** 40], TailIntegral.rest
+
+    def wide(self, t, goal):
+        return goal * rests.pop() if rests else plain(self, t, goal)
+
+    monkeypatch.setattr(TailIntegral, "rest", wide)
+    area = find(read("-2*log(1+n)-1/(n+2)")).area
+    with precision(96):
+        assert area.beyond(area.to_t(arb(60))).rel_accuracy_bits() > 80 and not rests
+
+
+@pytest.mark.parametrize(("goal", "kept"), [(0.9, 2), (1.5, 2), (3, 0)])
+def test_what_is_tiny_is_left_out_where_all_of_it_is_below_the_goal(goal, kept, monkeypatch):
+    """Two functions of about exp(-40), of which each or both are below the goal."""
+    t = Symbol("t")
+    h, far = atan(exp(-t)) + exp(-t) - t, TailEnclosure(half_line(arb(40)), {level(1): fmpq(1)})
+    size = arb(-40).exp()
+    with precision(64):
+        form, loss = without_tiny(h, t, far, size * goal)
+        assert form == (h if kept else -t)
+        assert (loss == 0) if kept else (2 * size < loss < 5 * size)
+        for most, left in ((h.count_ops(), False), (h.count_ops() - 1, True)):
+            monkeypatch.setattr(integral, "MAX_OPERATIONS", most)
+            assert (without_tiny(h, t, far, size * 3) == (h, 0)) is left
 
 
 def test_a_guess_is_the_least_place_below_the_goal():

@@ -48,6 +48,18 @@ def test_no_question_changes_a_sum(text, short_envelopes):
             assert to_arb(fresh.tail(j)).overlaps(found[j, bits])
 
 
+@pytest.mark.parametrize(
+    ("text", "at"), [("-sqrt(n+1)", 300), ("-2*log(n+2)-1/(n+1)", 300), ("-n**2/9-n", 70_000)]
+)
+def test_neighbours_of_a_sum_that_is_kept_are_its_neighbours(text, at):
+    kept = find(read(text))
+    for bits in (64, 190):
+        with precision(bits):
+            for j in (at, at - 1, at - 1, at, at + 1, at - 9, at + 4):
+                found, fresh = kept.tail(j), find(read(text)).tail(j)
+                assert found.overlaps(fresh) and found.rel_accuracy_bits() > bits - 14
+
+
 @pytest.mark.parametrize("text", [*BIASES.values(), "where(n<3000,-sqrt(n+2),-n/7)"])
 def test_a_search_that_the_clock_ended_is_begun_again(monkeypatch, text, short_envelopes):
     bias = read(f"{text}-log(n+97)")  # of no other test

@@ -68,6 +68,16 @@ def test_finite_stretches_are_left_to_the_methods_for_rows():
         assert whole.overlaps(sum(map(terms(read("-n/9")), range(9)), arb(0)))
 
 
+@pytest.mark.parametrize("name", TAKEN)
+def test_smooth_methods_sum_no_oscillations(name):
+    p = read(TAKEN[name])
+    if name in ("family", "analytic"):
+        assert find(p, smooth=True) == find(p)
+    else:
+        with pytest.raises(Unrecognised):
+            find(p, smooth=True)
+
+
 @pytest.mark.parametrize("bits", [64, 128])
 @pytest.mark.parametrize("x", ["1", "1.25", "7", "200.5"])
 def test_hurwitz_of_a_great_exponent_is_its_first_term(bits, x):

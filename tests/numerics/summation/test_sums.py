@@ -241,6 +241,18 @@ STRETCHES = {  # from k to k with the first letter of a kernel; from where on ea
         "3:1003 G -n/3 - 20/9 (2 mod 3); 3011: G -n",
         [3011],
     ),
+    "where(Eq(n//3,5),-1,-n)": ("0:15 G -n; 15:18 C -1; 18: G -n", [18]),
+    "where(floor(n/3)<=5,-n,-2*n)": ("0:18 G -n; 18: G -2*n", [18]),
+    "where(7-2*floor(n/3)>0,-n,-2*n)": ("0:12 G -n; 12: G -2*n", [12]),
+    "-abs(abs(n-9)-4)": (
+        "0:5 G n - 5; 5:6 C 0; 6:9 G 5 - n; 9:10 C -4; 10:13 G n - 13; 13:14 C 0; 14: G 13 - n",
+        [14],
+    ),
+    "-n/9-Heaviside(n-5)": ("0:5 G -n/9; 5:6 G -n/9 - 1/2; 6: G -n/9 - 1", [6]),
+    "where(3*n-20<0,-1,-n)": ("0:7 C -1; 7: G -n", [7]),
+    "where(Eq(3*n,20),-1,-n)": ("0: G -n", [0]),
+    "where(n<4,-n,where(n<8,-inf,-2*n))": ("0:4 G -n; 4:8 -oo; 8: G -2*n", [8]),
+    "where(n<3,-n-1/(5-n),-n)": ("0:3 -n - 1/(5 - n); 3: G -n", [3]),
     "-n/20+sign(cos(3*n))": ("0: E -n/20 + sign(cos(3*n))", [None]),
     "where(n<30000,-n/1000-sqrt(n+1)/50,-inf)": (
         "0:30000 -n/1000 - sqrt(n + 1)/50; 30000: -oo",
@@ -293,6 +305,11 @@ def test_a_formula_is_cut_where_its_branches_change(text):
         p, k = found.at(j)
         assert [s.bias for s in held] == [p] and k == held[0].index(j)
         assert float(p.subs(n, k)) == pytest.approx(value, abs=1e-12)
+    step = 2 * found.period
+    for r in range(2 * step):  # far out, the residue up to twice the period that is asked for
+        p, k = found.at(step * 10**6 + r)
+        far, there = found.eventual(step, r), p.subs(n, k)
+        assert far is there or float(far.subs(n, 10**6) - there) == pytest.approx(0, abs=1e-6)
 
 
 NORMAL_FORMS = {  # a formula, or why it has none
@@ -309,6 +326,7 @@ NORMAL_FORMS = {  # a formula, or why it has none
         **{("log", 1): "-1", ("log", 3): "-1", ("log", 2): "1", ("n", 0): "log(2)"},
     },
     "-exp(log(n+1))/3": {("n", 1): "-1/3", ("n", 0): "-1/3"},
+    "-n+((sqrt(2)+1)*(sqrt(2)-1)-1)*log(n+1)": {("n", 1): "-1"},
     "-log(4*n^2-1)": "2*n - 1 is not proved positive",
     "-log(n-3)": "n - 3 is not proved positive",
     "-log(n)": "n is not proved positive",
@@ -341,6 +359,22 @@ def test_the_normal_form_or_why_there_is_none(text):
         assert {(kind, str(at)): str(c) for (kind, at), c in form.items()} == {
             (kind, str(at)): c for (kind, at), c in wanted.items()
         }
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("-log(n)", 1),
+        ("-log(n-3)", 4),
+        ("-log(2*n-7)", 4),
+        ("((n-3)^3)^(1/3)", 3),  # it may vanish where it is raised to a positive power
+        ("((n-3)^-3)^(-1/3)", 4),
+    ],
+)
+def test_factors_are_positive_from_a_start_on(text, start):
+    assert normal_form(read(text), start)
+    with pytest.raises(Unrecognised, match="is not proved positive"):
+        normal_form(read(text), start - 1)
 
 
 KERNELS = {  # the family; whether it converges, its direction

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from flint import arb
+from flint import arb, fmpq
 
 from farfield import window_certificate
 from farfield.numerics.arrays import floats
@@ -144,6 +144,25 @@ def test_numbers_at_the_ends_of_the_range_are_read(refusal, power):
     assert found.error == float(power) and found.share == 1
     beyond = power * (10 if power > 1 else Fraction(1, 10))
     refusal("from 1e-300 to 1e300", window_certificate, **ask, error=beyond)
+
+
+def test_a_budget_that_the_bound_passes_within_a_float_is_not_kept():
+    budget = Fraction(1, 3) - Fraction(1, 10**30)
+    one = window_certificate(
+        [[1.0], [1.0]], [[1.0], [1.0]], window=1, error=budget, value_bound="1/3"
+    )
+    assert one.certified.tolist() == [True, False] and one.bound[1] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_the_longest_of_the_dropped_keys_are_told_once_each(size):
+    lengths = [[9, 9], [3, 4], [5, 0], [0, -5], [0, 5], [4.9999999, 0], [4.9999, 0], [9, 9], [9, 9]]
+    keys = np.array(lengths) * size
+    rows = row_bound._HeadRows(keys, keys, 2, 1, fmpq(1), fmpq(2))
+    longest = np.array([[0, 5], [3, 4], [4.9999999, 0], [5, 0]]) * size
+    np.testing.assert_array_equal(rows.longest(8), longest)
+    nothing = row_bound._HeadRows(keys * 0, keys * 0, 2, 1, fmpq(1), fmpq(2))
+    assert nothing.longest(8).tolist() == [[0, 0]]
 
 
 def test_every_row_keeps_a_budget_of_twice_the_values():

@@ -78,3 +78,38 @@ def test_keys_that_overflow_leave_the_worst_case():
     q, k, _ = rows(0, 60)
     found = sampled_certificate(1e3 * q, 1e3 * k, window=8, error=1, samples=8)
     assert np.isfinite(found.bound).all() and (found.bound <= 2).all()
+
+
+@pytest.mark.parametrize(("scale", "factor"), [(None, 0.5), ("1/8", 0.125)])
+def test_of_equal_logits_the_bound_is_that_of_the_longest_key_that_is_dropped(scale, factor):
+    """Whichever keys are drawn; the sinks and the window have longer ones."""
+    random, window, sinks, count = np.random.default_rng(2), 5, 2, 9
+    q, k = np.tile([2.0, 0, 0, 0], (60, 1)), np.full((60, 4), 0.25)
+    k[:, 1] = random.uniform(1, 2, 60)
+    k[:sinks, 1] = 9
+    asked = {"window": window, "sinks": sinks, "samples": count, "scale": scale, "delta": "1/20"}
+    found = sampled_certificate(q, k, error="11/4", value_bound=3, **asked)
+    worst = window_certificate(
+        q, k, window=window, sinks=sinks, scale=scale, error="11/4", value_bound=3
+    )
+    for row in range(window + sinks, 60):
+        norms = np.linalg.norm(k[sinks : row - window + 1], axis=1)
+        weights = np.full(len(norms), 1 / (window + sinks))
+        largest = np.exp(2 * factor * norms.max()) / np.exp(factor / 2) / (window + sinks)
+        outside = dropped_weight(weights[:count], len(norms), largest, 0.05)
+        bound = min(6 * outside / (1 + outside), worst.bound[row])
+        assert found.bound[row] == pytest.approx(bound, rel=1e-12)
+    within = found.bound[window + sinks :] <= 2.75
+    assert found.share == within.mean() and 0 < found.share < 1
+    assert (found.samples, found.delta, found.sinks, found.window) == (9, 0.05, sinks, window)
+
+
+def test_the_seed_draws_the_keys_and_two_are_enough():
+    q, k, _ = rows(1, 300)
+    asked = {"window": 8, "error": 1, "value_bound": 100}
+    one, same, other = (
+        sampled_certificate(q, k, samples=200, seed=s, **asked).bound for s in (0, 0, 1)
+    )
+    assert (one == same).all() and (one != other).any()
+    assert sampled_certificate(q, k, samples=2, **asked).samples == 2
+    assert sampled_certificate(q[:9], k[:9], **asked | {"window": 9}).share == 1

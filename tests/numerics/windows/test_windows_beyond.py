@@ -64,6 +64,7 @@ def test_first_keys_in_answers_and_masks(refusal):
     kept = (k <= i) & ((i - k < 15) | (k < 4))
     blocks = kept.reshape(6, 16, 6, 16).any((1, 3))
     np.testing.assert_array_equal(found.block_mask(96, 16), blocks)
+    np.testing.assert_array_equal(found.block_mask(96, 1), kept)
     refusal("sinks 16 are more than the window of 15", window_error, "-n/2", 15, 1, 1, sinks=16)
 
 
@@ -86,6 +87,18 @@ def test_errors_where_there_is_no_bias():
         assert window_error(name, 100, 1, 1).reason.code == "missing_bound"
     for found in (window_error("dape", 100, 1, 1), certified_window("dape", "1/10", 1, 1)):
         assert "F is learned" in str(found.reason)
+
+
+def test_no_window_belongs_to_blockwise_attention_whatever_the_mechanism():
+    for name in ("rope", "alibi", "stick_breaking"):
+        blocks = encoding(name, bca=8)
+        for found in (window_error(blocks, 9, 1, 1), certified_window(blocks, "1/10", 1, 1)):
+            assert (found.status, found.reason.code) == ("out_of_scope", "bounded_support")
+
+
+def test_sinks_may_fill_the_row_and_the_window():
+    assert certified_window("-n", "1/10", 1, 1, row=4, sinks=4).sinks == 4
+    assert window_error("-n", 4, 1, 1, sinks=4, sink_weight=0).sinks == 4
 
 
 def test_bounded_logits_need_windows_as_long_as_the_row():

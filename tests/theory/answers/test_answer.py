@@ -83,6 +83,8 @@ JSON = {
         (float, ENDLESS, math.inf),
         (lambda c: (c > VAST, c >= VAST, c < VAST, c <= VAST), ENDLESS, (True, True, False, False)),
         (lambda c: (c < 10**99, c > 10**99), ENDLESS, (False, True)),
+        (lambda c: (c < c, c <= c, c > c, c >= c), ENDLESS, (False, True, False, True)),
+        (lambda status: type(plain(status)), Status.INFINITE, str),
         (lambda c: c == dataclasses.replace(c, subject="s", origin="o", seen=1), known(3), True),
         (lambda c: c == known(4), known(3), False),
     ],
@@ -136,3 +138,4 @@ def test_the_head_that_speaks_for_all(heads, place):
     assert deciding_head(heads, lambda head: head.value) is heads[place]
     assert spoken == dataclasses.replace(heads[place], formula=None, heads=tuple(heads))
     assert folded(heads[:1], lambda head: head.value) is heads[0]
+    assert deciding_head(heads[place:], lambda head: head.value + 0) is heads[place]

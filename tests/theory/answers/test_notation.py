@@ -56,6 +56,7 @@ CASES = r"\begin{cases} n & \text{for}\: n < 3 \\- n & \text{for}\: n < 7 \\0 & 
         (sympy.exp(-n / 2), "exp(−n/2)", "exp(-n/2)", r"e^{- \frac{n}{2}}"),
         (S.Exp1, "E", "E", "e"),
         (sympy.exp(2), "exp(2)", "exp(2)", "e^{2}"),
+        (sympy.exp(-2), "exp(−2)", "exp(-2)", "e^{-2}"),
         (sympy.pi / 2, "π/2", "pi/2", r"\frac{\pi}{2}"),
         (S.Infinity, "∞", "oo", r"\infty"),
         (S.NegativeInfinity, "−∞", "-oo", r"-\infty"),
@@ -268,3 +269,8 @@ def brackets(source):
 )
 def test_a_text_in_each_medium(write, given, wanted):
     assert write(given) == wanted
+
+
+def test_a_line_is_as_long_as_it_may_be():
+    assert shortened("x" * 100) == "x" * 100 and len(shortened("x" * 101)) == 100
+    assert terminal(words("`b_3` and `x^12`")) == "b₃ and x¹²"

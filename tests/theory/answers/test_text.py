@@ -17,6 +17,7 @@ from farfield.theory.answers.blocks import (
     written,
 )
 from farfield.theory.answers.notation import StyledWord, as_text, words
+from farfield.theory.answers.writers.tables import latex_tables
 from farfield.theory.functions.nodes import n
 
 NARROW = table(
@@ -203,3 +204,16 @@ def test_a_line_is_as_wide_as_the_terminal_within_bounds(monkeypatch, terminal, 
     assert columns() == width and in_colour() is terminal
     monkeypatch.setenv("NO_COLOR", "1")
     assert not in_colour()
+
+
+def test_a_table_in_latex_has_its_title_as_a_comment():
+    title, begin, *_ = latex_tables([NARROW]).splitlines()
+    assert (title, begin) == ("% Biases by their names, in order", r"\begin{tabular}{lrl}")
+
+
+def test_proofs_and_colours_are_shown_where_they_are_asked_for():
+    blocks = [sentence("It {verdict}.", verdict=StyledWord("diverges", "verdict"))]
+    blocks += [Steps(words("Proof"), (), words("it ends"))]
+    assert written(blocks) == "It diverges."
+    assert written(blocks, details=True).endswith("Hence: it ends.")
+    assert written(blocks, colour=True) == "It \033[1;33mdiverges\033[0m."

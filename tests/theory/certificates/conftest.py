@@ -10,9 +10,9 @@ AXIOMS = "Axioms:\\nClassical_Prop.classic : forall P : Prop, P \\\\/ ~ P"
 @pytest.fixture
 def some_prover(tmp_path, monkeypatch):
     """A program in the prover's place that writes down how it was called; what it prints on a
-    certificate is given."""
+    certificate is given, and the exit code of its checker, if there is one."""
 
-    def install(printed=AXIOMS, code=0, seconds=0, fresh=True):
+    def install(printed=AXIOMS, code=0, seconds=0, fresh=True, checker=None):
         program = tmp_path / "bin" / "coqc"
         program.parent.mkdir(exist_ok=True)
         program.write_text(
@@ -28,8 +28,9 @@ def some_prover(tmp_path, monkeypatch):
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}:/nowhere:/usr/bin:/bin")
         which = prover_module.shutil.which
+        checks = {None: None, 0: which("true"), 1: which("false")}[checker]
         monkeypatch.setattr(
-            prover_module.shutil, "which", lambda name: None if name == "coqchk" else which(name)
+            prover_module.shutil, "which", lambda name: checks if name == "coqchk" else which(name)
         )
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         monkeypatch.setattr(prover_module, "_fresh", lambda file: fresh)

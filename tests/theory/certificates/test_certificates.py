@@ -25,6 +25,7 @@ from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.constants import (
     _digits_of,
     _in_parts,
+    _is_simple,
     kept_roots,
     logarithm,
     root,
@@ -70,6 +71,41 @@ def test_the_definition_is_the_formula_and_the_theorem_its_verdict(formula):
     assert f": {'Rbar' if 'm_infty' in defined else 'R'} := {defined}. " in said
     assert found.statement == f"Theorem verdict : {verdict}."
     assert said.count(" ".join(found.statement.split())) == 1
+
+
+A, C = sympy.symbols("a c", positive=True)
+B = sympy.Symbol("b", real=True)
+
+
+@pytest.mark.parametrize(
+    ("domain", "assumed"),
+    [
+        ("positive", "0 < b -> "),
+        ("nonnegative", "0 <= b -> "),
+        ("[1, 3)", "1 <= b -> b < 3 -> "),
+        ("(-1, 3]", "-1 < b -> b <= 3 -> "),
+        ("real", ""),
+    ],
+)
+def test_the_theorem_assumes_what_the_domain_says(domain, assumed):
+    claim = Certifiable(-B * sympy.log(n + 1), {"b": domain}, B > 1)
+    body = f"{SERIES} <-> b > 1"
+    assert statement(claim) == f"Theorem verdict : {assumed}{f'({body})' if assumed else body}."
+    always = dataclasses.replace(claim, condition=sympy.true)
+    assert statement(always) == f"Theorem verdict : {assumed}{SERIES}."
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ((A > 1) & (B < 2), r"a > 1 /\ b < 2"),
+        ((A > 1) | (B <= 2), r"b <= 2 \/ a > 1"),
+        (sympy.Ne(B, 2) & ((A >= 1) | (B < 0)), r"(a >= 1 \/ b < 0) /\ b <> 2"),
+        (sympy.Eq(B, 2) | ((A > 1) & (B < 0)), r"(a > 1 /\ b < 0) \/ b = 2"),
+    ],
+)
+def test_a_condition_as_a_proposition(condition, shown):
+    assert relation(condition) == shown
 
 
 @pytest.mark.parametrize(
@@ -222,7 +258,6 @@ def test_bounds_of_constants_hold_and_those_of_inverses_follow(refusal, formula)
 
 
 LN2, LN3, LN12 = map(sympy.log, (2, 3, 12))
-A = sympy.Symbol("a", positive=True)
 HALF, LARGE, SPLIT = sympy.Rational(1, 2), 2 * (10**9 + 7), "split_log 12 (2 * 2 * 3); "
 VALUE = "apply Rpower_value; [constant | logs; {}constant]"
 
@@ -239,12 +274,16 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         ),
         (logarithm, (sympy.Rational(2, 3),), (LN2 - LN3, "logs; constant")),
         (logarithm, (HALF,), (-LN2, "logs; constant")),
+        (logarithm, (B * (B - 1),), (sympy.log(B) + sympy.log(B - 1), "logs; constant")),
         (logarithm, (sympy.Rational(LARGE, 3),), (sympy.log(LARGE) - LN3, "logs; constant")),
         (logarithm, (sympy.S(3),), (LN3, "")),
         (logarithm, (sympy.S.One,), (0, "")),
         (logarithm, (Root(2, HALF),), (LN2 / 2, "logs; constant")),
         (logarithm, (Root(12, HALF),), (LN12 / 2, f"logs; {SPLIT}constant")),
         (logarithm, (Root(4, 2 * HALF / 3),), (2 * LN2 / 3, "logs; split_log 4 (2 * 2); constant")),
+        *((_is_simple, (e,), True) for e in (A * B, A**3 * C, A * B - 1, B**2 + A, 1 / A - 1)),
+        *((_is_simple, (e,), True) for e in (A**B - 1, 1 / A - B / A)),
+        *((_is_simple, (e,), False) for e in (B**3, A * B * C - 1, 1 / A - 1 / C, 1 / B - 1)),
         (root, (sympy.S(4), HALF), (2, VALUE.format("split_log 4 (2 * 2); "))),
         (root, (sympy.S(12), HALF), (2 * Root(3, HALF), VALUE.format(SPLIT))),
         (root, (sympy.S(2), HALF), (Root(2, HALF), "")),
@@ -252,6 +291,11 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         (kept_roots, (sympy.sqrt(6) + sympy.pi**2,), Root(6, HALF) + sympy.pi**2),
         (lambda *g: [*_digits_of(*g)], (1 / LN2 - 1, 1), [(LN2, 2), (1 / LN2, 2), (LN2, 4)]),
         (lambda *g: [*_digits_of(*g)], (LN2 - HALF, 1), [(LN2, 2)]),
+        (
+            lambda *g: [*_digits_of(*g)],
+            (1 / LN2 - sympy.Rational(1442695, 10**6), 1),
+            [(LN2, 12), (1 / LN2, 12), (LN2, 6)],
+        ),
         (lambda *g: [*_digits_of(*g)], (A / LN2 - 1, 0), [(LN2, 0), (1 / LN2, 0)]),
     ],
 )
@@ -352,6 +396,8 @@ BAD = {
     "-LambertW(n+1)": "no certificate for this form",
     "-2*log(n+1)+(-1)^n": "no certificate for this form",
     "-2*log(n+1)-(3/2)^(n/9)": "no certificate for this form",
+    "-2*log(n+1)-(1/2)^(a*n)": "no certificate for this form",
+    "-2*log(n+1)-exp(n)": "no certificate for this form",
     "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "-log(1+n)^2/(1+sin(n)^2)": "no certificate for this form",
     "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",

@@ -11,6 +11,7 @@ import farfield
 from farfield import check_convergence, verify_certificate
 from farfield.theory.answers.answer import Status
 from farfield.theory.certificates.certificate import regenerated
+from farfield.theory.certificates.prover import _reason
 from farfield.theory.certificates.verification import MAX_BYTES
 
 FORMULA = "-r1*log(1+r2*n)"
@@ -125,10 +126,13 @@ def received(tmp_path, source):
 
 
 def test_a_certificate_that_the_prover_accepts(some_prover, received):
-    some_prover()
+    some_prover(checker=0)
     found = verify_certificate(received)
     assert (found.proved, found.status, found.label) == (True, Status.EXACT, "theorem")
     assert found.statement == STATED and found.axioms == ("classic",)
+    assert found.subject == str(received)
+    calls = (received.parent / "calls").read_text().splitlines()
+    assert [call.endswith("Received.v") for call in calls] == [True]
     assert [str(f) for f in found.formulas] == ["-r1*log(n*r2 + 1)"]
     said = found.text(unicode=False)
     assert "the series converges exactly if r1 > 1, for r1 positive" in " ".join(said.split())
@@ -144,6 +148,7 @@ def test_a_certificate_that_the_prover_accepts(some_prover, received):
             "axioms beyond those of the classical reals: cheat",
         ),
         ({"printed": ""}, "does not say which axioms"),
+        ({"checker": 1}, "the prover rejects it: by its checker coqchk: it stopped without a mess"),
         ({"seconds": 20}, "time budget"),
     ],
 )
@@ -197,6 +202,28 @@ def test_a_library_that_does_not_compile_leaves_nothing(
     monkeypatch.setattr("farfield.theory.certificates.prover._run", lambda *call: failed)
     refusal("does not compile", verify_certificate, received)
     assert not list((tmp_path / "cache" / "farfield").iterdir())
+
+
+def test_a_cache_that_cannot_be_written_is_refused(
+    refusal, some_prover, received, tmp_path, monkeypatch
+):
+    some_prover(fresh=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(received))
+    refusal("cannot be written: Not a directory", verify_certificate, received)
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (" \n", "it stopped without a message"),
+        ("Error:\n  no", "Error: no"),
+        ('File "x.v", line 7, characters 2-9:\nError: No.\n', "line 7: Error: No."),
+        ("x" * 200, "x" * 200),
+        ("x" * 201, "x" * 200),
+    ],
+)
+def test_what_the_prover_says_is_one_line(output, told):
+    assert _reason(output) == told
 
 
 @pytest.mark.parametrize("path", [3, None, ["a.v"]])

@@ -16,7 +16,7 @@ import sympy
 
 from farfield import check_convergence, encoding
 from farfield.theory.certificates import NoCertificate
-from farfield.theory.certificates.prover_forms import coq_name, form, without_roots
+from farfield.theory.certificates.prover_forms import Form, coq_name, form, without_roots
 from farfield.theory.certificates.totality import has_values, total
 from farfield.theory.functions.nodes import Lookup, Root, n
 
@@ -280,6 +280,10 @@ def test_what_is_said_of_each_part_holds_far_out(formula):
         left_out = 0.0 if rest is None else scale(rest, at)
         assert gap <= 50 * left_out + 1e-9 * max([1, *map(abs, sizes)]), (part, terms, rest)
     assert len(found) >= 2
+    facts = re.findall(r"assert \(eventually \(fun n : nat => ([^=]*?) < (.*?)\)\) by", source)
+    for (low, high), at in itertools.product(facts, (10**3, 10**5)):
+        assert Prover(low, {"n": at}).term() < Prover(high, {"n": at}).term()
+    assert len(facts) == formula.count("Max") and "Rpower_value" not in source
 
 
 REFUSED = [
@@ -297,6 +301,9 @@ def test_what_cannot_be_printed_faithfully_is_refused(formula):
         total(encoding(formula).formula)
 
 
+ALPHA = sympy.Symbol("a", positive=True)
+
+
 @pytest.mark.parametrize(
     ("formula", "value", "where"),  # None: as it is, everywhere
     [
@@ -308,6 +315,9 @@ def test_what_cannot_be_printed_faithfully_is_refused(formula):
         ("-log(n)", None, n > 0),
         ("-1/n", None, sympy.Ne(n, 0)),
         ("-log(log(n))", None, (n > 0) & (sympy.log(n) > 0)),
+        ("-(n+1)^(a-2)", None, None),
+        ("-n^a", None, None),
+        ("-n^(a-2)", None, (n > 0) | sympy.Ge(ALPHA - 2, 0, evaluate=False)),
     ],
 )
 def test_a_total_formula_is_left_alone_and_totals_are_total(formula, value, where):
@@ -327,12 +337,18 @@ def test_what_a_sum_needs_it_needs_from_its_first_term_on():
         total(formula.func(formula.function, (K, 0, 3)))
 
 
+def test_what_is_rounded_stays_as_it_is_written():
+    whole = total(sympy.ceiling(n / 2 + 1, evaluate=False))
+    assert whole == (-sympy.floor(-n / 2 - 1, evaluate=False), True)
+
+
 def test_a_mask_between_pieces_leaves_them_as_they_are():
     formula = pieces((-n, n < 3), (-sympy.oo, n < 5), (-n, True))
     assert total(formula) == (pieces((-n, n < 3), (-n, True)), (n >= 5) | (n < 3))
 
 
 K = sympy.Symbol("k", integer=True, positive=True)
+TABLE = "nth n [1; 2] (ln (INR n)) - ln (INR n)"
 A, X = sympy.Symbol("a", positive=True), sympy.Symbol("x", real=True)
 HALF, E, PI = sympy.Rational(1, 2), sympy.E, sympy.pi
 
@@ -397,6 +413,11 @@ FORMS = [  # a part, as the prover has it: a word of its own, an operator, brack
         sympy.Sum(sympy.log(n + K) * X, (K, 1, 3)),  # a counter that no parameter is called
         "sum_n_m (fun i' => x * ln (INR i' + INR n)) 1 3",
     ),
+    (
+        sympy.Sum(sympy.sqrt(n + K + 1) + sympy.sqrt(n + K), (K, 0, 3)),  # which is 0 at first
+        "sum_n_m (fun i' => power (INR i' + INR n) (1 / 2) + Rpower (INR i' + INR n + 1) (1 / 2)) "
+        "0 3",
+    ),
     (pieces((0, sympy.Ne(n, 3)), (1, True)), "if negb (Reqb (INR n) 3) then 0 else 1"),
     (
         pieces((0, (n > 1) & (n < 3)), (1, True)),
@@ -426,11 +447,45 @@ def test_a_part_is_printed_with_its_value(e, shown):
             assert Prover(shown, values).term() == pytest.approx(wanted)
 
 
+LOG, SUM, PRODUCT = map(form, (sympy.log(n), n + 1, A * n))
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "shown"),
+    [
+        ("plus", (LOG, SUM), "ln (INR n) + (INR n + 1)"),
+        ("minus", (SUM, SUM), "INR n + 1 - (INR n + 1)"),
+        ("mult", (PRODUCT, PRODUCT), "a * INR n * (a * INR n)"),
+        ("div", (PRODUCT, PRODUCT), "a * INR n / (a * INR n)"),
+        ("mult", (SUM, SUM), "(INR n + 1) * (INR n + 1)"),
+        ("opp", (form(-n),), "- - INR n"),
+        ("inv", (form(1 / (n + 1)),), "/ / (INR n + 1)"),
+        ("opp", (PRODUCT,), "- (a * INR n)"),
+        ("inv", (PRODUCT,), "/ (a * INR n)"),
+        *((op, (LOG,), f"{op} (ln (INR n))") for op in ("ln", "exp", "cos", "sin")),
+        ("abs", (LOG,), "Rabs (ln (INR n))"),
+        ("floor", (LOG,), "IZR (Int_part (ln (INR n)))"),
+        ("finite", (LOG,), "Finite (ln (INR n))"),
+        ("rpower", (LOG, LOG), "Rpower (ln (INR n)) (ln (INR n))"),
+        ("power0", (LOG, LOG), "power (ln (INR n)) (ln (INR n))"),
+        ("max", (LOG, LOG), "Rmax (ln (INR n)) (ln (INR n))"),
+        ("min", (LOG, LOG), "Rmin (ln (INR n)) (ln (INR n))"),
+        ("lt", (LOG, LOG), "Rltb (ln (INR n)) (ln (INR n))"),
+        ("le", (LOG, LOG), "Rleb (ln (INR n)) (ln (INR n))"),
+        ("eq", (LOG, LOG), "Reqb (ln (INR n)) (ln (INR n))"),
+        ("minus", (form(Lookup(n, sympy.Tuple(1, 2), sympy.log(n))), LOG), TABLE),
+    ],
+)
+def test_a_term_is_in_brackets_where_it_binds_less_tightly(op, args, shown):
+    assert Form(op, args, n).show() == shown
+
+
 @pytest.mark.parametrize(
     ("e", "why"),
     [
         (sympy.Max(n, A, 3), "only two are compared"),
         (sympy.Max(sympy.Min(n, 3), A), "cases within cases: Min"),
+        (sympy.Min(sympy.Max(n, 3), A), "cases within cases: Max"),
         (sympy.Abs(sympy.Abs(n - 3) - 2), "cases within cases: Abs"),
         (pieces((n, n < 3), (0, n > 4)), "whose last condition is not True"),
         (pieces((n, sympy.Max(n, A) < 3), (0, True)), "cases within cases: Max"),

@@ -110,6 +110,19 @@ def test_hidden_zeros_and_near_misses_are_told_apart(text, expected):
     assert sign(coefficient(constant(text))).value == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("pi-3", 64),
+        ("exp(pi*sqrt(163))-262537412640768744", 256),
+        ("sqrt(2)-1-1/(sqrt(2)+1)+1/10**300", 1024),
+        ("4*atan(1/5)-atan(1/239)-pi/4-1/10**500", 4096),
+    ],
+)
+def test_a_sign_is_told_by_the_shortest_of_four_balls(text, bits):
+    assert sign(coefficient(constant(text))).why == f"ball of {bits} bits"
+
+
 def test_random_radicals_against_many_digits():
     """Zero only where 600 digits are zero: sums of products of square roots, some rigged."""
     rng = random.Random(5)
@@ -132,6 +145,7 @@ def test_a_rational_in_disguise_becomes_one(context):
     a = parameter("a")
     one = sympy.log(6) / (sympy.log(2) + sympy.log(3))
     assert with_proved_rationals(a * one, context) == a
+    assert with_proved_rationals(one + sympy.pi, context) == 1 + sympy.pi
     assert proved_rational(sympy.pi, context) is sympy.pi
     assert type(proved_rational(sympy.Rational(1, 7919), context)) is fmpq
 
@@ -166,6 +180,7 @@ def test_a_value_at_a_jump_rests_on_the_proof_that_it_is_there():
     assert sign(jump).evidence == proof and not sign(jump.xreplace({one: one / 2})).evidence
     found = map(signs._nearby_rational, (one, one / 2, one / 10080, ROOT2))
     assert [*found] == [fmpq(1), fmpq(1, 2), None, None]
+    assert signs._nearby_rational(X) is None
 
 
 def test_a_sign_that_turns_has_none():
@@ -347,6 +362,11 @@ def test_exact_coefficients_by_hand(ask, wanted):
 )
 def test_zeros_say_how_they_are_proved(c, proof):
     assert proved_zero(c) == proof
+
+
+def test_the_logarithm_of_a_product_of_negative_factors_is_left_alone():
+    product = (1 - ROOT2) * (1 - sympy.sqrt(3))
+    assert zeros._log_of_primes(product) == sympy.log(product)
 
 
 @pytest.mark.parametrize(

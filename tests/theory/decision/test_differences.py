@@ -8,6 +8,7 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 
+LOG1P = "log(1+n)-log(n)-1/n+1/(2*n^2)-1/(3*n^3)+1/(4*n^4)"
 PAIRS = [
     ("-2*log(1+n)", "-2*log(3+n)", "0"),
     ("-n/256", "-2*log(1+n)", "-oo"),
@@ -19,6 +20,7 @@ PAIRS = [
     ("-n*(1+1/n)**n", "-e*n", "e/2"),
     ("-harmonic(n)", "-log(n+1)", "-EulerGamma"),
     ("-n-sin(n)/(n+1)", "-n", "0"),
+    (f"-n^5*({LOG1P})", "0*n", "-1/5"),  # in the fifth term
 ]
 
 

@@ -96,6 +96,7 @@ def over(op, g):
         (_solution, (sympy.cbrt(C) - 2, C), (8, 1)),
         (_solution, (sympy.cbrt(A) - 2, A), None),
         (_solution, (A**2 - 2, A), None),
+        (_solution, (sympy.sqrt(C + 1) - 2, C), None),
         (_solution, (3 - C**2, C), (sympy.sqrt(3), -1)),
         (_solution, (1 / C - 2, C), None),
         (_solution, (sympy.sqrt(C) - B, C), None),
@@ -159,6 +160,29 @@ def over(op, g):
 )
 def test_a_step_of_the_cells_by_hand(ask, given, wanted):
     assert ask(*given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "wanted"),  # where the parameter is positive, 0, negative: None does not matter
+    [
+        ((1, 0, 0), A > 0),
+        ((1, 1, 0), A >= 0),
+        ((0, 1, 0), sympy.Eq(A, 0)),
+        ((1, 0, 1), sympy.Ne(A, 0)),
+        ((0, 1, 1), A <= 0),
+        ((1, None, 0), A >= 0),
+        ((0, None, 1), A <= 0),
+        ((0, 1, None), A <= 0),
+        ((None, 1, 0), A >= 0),
+        ((None, 0, 1), A < 0),
+        ((1, 0, None), A > 0),
+        ((None, None, 1), sympy.true),
+        ((0, None, None), sympy.false),
+        ((None, None, None), None),
+    ],
+)
+def test_what_does_not_matter_goes_with_its_neighbour(outcomes, wanted):
+    assert condition(Split(A, *map(Leaf, outcomes)), lambda outcome: outcome) == wanted
 
 
 @pytest.mark.sampled(2)

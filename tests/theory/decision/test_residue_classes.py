@@ -1,9 +1,12 @@
 """Residue classes of what is periodic: the period, and the formula on one class."""
 
 import pytest
+import sympy
 
-from farfield.theory.decision.engine import common_period, residue_class
+from farfield import check_convergence
+from farfield.theory.decision.engine import _undefined, common_period, residue_class
 from farfield.theory.formula.grammar import read
+from farfield.theory.functions.nodes import n
 
 
 @pytest.mark.parametrize(
@@ -11,9 +14,11 @@ from farfield.theory.formula.grammar import read
     [
         ("(-1)^n", 2, 2),
         ("cos(pi*n/3)", 6, 6),
+        ("cos(2*pi*n/3)", 3, 3),
         ("cos(pi*(n^2/3+n/2))", 12, 12),
         ("mod(n,3)+(-1)^n", 6, 6),
         ("mod(n/3+pi,2)", 6, 6),  # the constant does not matter
+        ("mod(n+pi,2)", 2, 2),
         ("frac(n/5)", 1, 5),
         ("frac(4*n/3)", 1, 3),
         ("frac((n^12)/3)", 1, 3),
@@ -42,3 +47,26 @@ def test_the_period_of_a_formula(text, period, with_rounding):
 )
 def test_a_formula_on_one_class(text, period, residue, wanted):
     assert residue_class(read(text), period, residue) == read(wanted)
+
+
+def test_the_first_class_that_is_open_is_shown():
+    steps = check_convergence("-(-1)^n-n^2*Abs(sin(n))").proof.steps
+    assert [step.values.get("residue") for step in steps[:2]] == [None, 0]
+
+
+NAN = sympy.S.NaN
+PIECES = sympy.Piecewise((NAN, n > 1), (n, True), evaluate=False)
+
+
+@pytest.mark.parametrize(
+    ("e", "undefined"),
+    [
+        (NAN, True),
+        (sympy.Add(n, NAN, evaluate=False), True),
+        (n, False),
+        (PIECES, False),
+        (1 + PIECES, False),
+    ],
+)
+def test_what_no_condition_leaves_out_is_undefined(e, undefined):
+    assert _undefined(e) is undefined

@@ -61,3 +61,16 @@ def test_verdicts_derived_by_hand(refusal, part):
 def test_a_remainder_of_a_choice_is_bounded(text, verdict):
     """The choice is made for large n, the remainder is not: no sign decides it."""
     assert check_convergence(text).verdict.value == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "zeros"),
+    [
+        ("-(pi-1)*log(n+1)", []),
+        ("-n*(log(6)-log(2)-log(3))-2*log(n+1)", ["expansion"]),
+        ("-n*(sqrt(6)-sqrt(2)*sqrt(3)*log(6)/(log(2)+log(3)))-2*log(n+1)", ["expansion"]),
+    ],
+)
+def test_a_proof_names_the_zeros_that_it_rests_on(text, zeros):
+    steps = check_convergence(text).proof.steps
+    assert [step.values["how"] for step in steps if step.rule == "zero"] == zeros

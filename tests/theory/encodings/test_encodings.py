@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import sys
 import warnings
 from fractions import Fraction
 from importlib.resources import files
@@ -208,6 +209,38 @@ def test_a_table_is_an_encoding(refusal):
     assert line.bias(range(6)).tolist() == [[0, -1.5, -0.25, 1, 2.25, 3.5], [0, -1, -2, -3, -4, -5]]
     assert [h.verdict.value for h in check_convergence(line).heads] == ["diverges", "converges"]
     refusal("up to distance 2; tail=", encoding(values=table).bias, [3])
+    for h in (0, 3):
+        refusal(f"has heads 1 to 2; {h} was asked for", line.head, h)
+    assert [line.head(h) for h in (1, 2)] == [*line.biases]
+
+
+@pytest.mark.parametrize(
+    ("row", "tail", "beyond"),
+    [
+        ([0, -1, -3], "linear", [-5, -7]),
+        ([0, 2], "linear", [4, 6]),
+        ([0, -2, -2], "linear", [-2, -2]),
+        ([-3], "linear", [-3, -3]),
+        ([-math.inf, -3], "linear", [-3, -3]),
+        ([0, -math.inf], "linear", [-math.inf] * 2),
+        ([-math.inf, -2], "constant", [-2, -2]),
+        ([0, -math.inf], "constant", [-math.inf] * 2),
+        ([0, -2], "cut", [-math.inf] * 2),
+    ],
+)
+def test_a_table_goes_on_as_its_tail_says(row, tail, beyond):
+    found = encoding(values=row, tail=tail).bias(range(len(row) + 2))
+    assert found.tolist() == [[*row, *beyond]]
+
+
+def test_an_entry_of_a_table_is_the_number_that_is_given(refusal):
+    most = int(sys.float_info.max)
+    given = [0.1, "0.1", Fraction(1, 3), np.float64(-0.3), most]
+    right = [sympy.Rational(Fraction(v)) for v in given]
+    entries = encoding(values=[-math.inf, *given], tail="cut").formula.args[1]
+    assert [*entries] == [-sympy.oo, *right]
+    for bad in (math.inf, math.nan, most + 1, -most - 1, "x"):
+        refusal("a table of values holds", encoding, values=[0, bad])
 
 
 def test_parameters_can_differ_between_heads():
@@ -285,6 +318,13 @@ def test_a_users_formula_is_an_encoding():
         (["n=512"], {}, "write --length 512 for the keys of a row; n is the distance$"),
         (["t5 12"], {}, "write t5 --heads 12$"),
         (["nope 4"], {}, "write nope --heads 4$"),
+        (["window(4096)"], {}, "write window --set w=4096$"),
+        (["alibi 12 heads"], {}, "write alibi --heads 12$"),
+        (["w=64"], {}, "write it after the formula as --set w=64$"),
+        (["alibi_slope=3"], {}, "write alibi --set m=3$"),
+        (["kerple_log=3"], {}, "write it after the formula as --set kerple_log=3$"),
+        (["n=512, a=3"], {}, "write --length 512 for the keys of a row; n is the distance$"),
+        (["log"], {}, r"log is a function, not a formula; write log\(n\)$"),
         (["where(n>=0,-oo,0)"], {}, "masks every key: at distances 0 to 4096"),
         (["where(n<2^49+2,-oo,0)"], {}, "masks every key"),
         (["softplus"], {}, r"a function, not a formula; write softplus\(n\)$"),

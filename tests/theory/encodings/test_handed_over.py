@@ -8,6 +8,7 @@ import pytest
 
 from farfield import InputError, certified_window, check_convergence, encoding, inspect_bias
 from farfield import theoretical_receptive_field as trf
+from farfield.theory.encodings import samples, sampling
 from farfield.theory.encodings.python_files import load
 
 torch = pytest.importorskip("torch")
@@ -360,3 +361,201 @@ def test_a_formula_of_all_heads_is_one_that_does_not_depend_on_the_head():
     assert encoding(lambda h, q, k: -(q - k) / 8).num_heads == 1
     found = inspect_bias(lambda h, q, k: -(q - k) / 8 if h != 9 else 0.0)
     assert found.heads == 8 and "heads 0 to 7" in found.how
+
+
+PARAMETERS = type("Module", (), {"parameters": list})()
+WHOLE = ["scores", "logits", "attention", "dots", "qk", "sim", "hidden_states", "seq_len", "L"]
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "rows_of_a_module"),
+    [
+        *(([name], True, True) for name in WHOLE),
+        *(([name], False, False) for name in ("n", "d", "t", "delta", "dist", "rel", "position")),
+        *(([name], False, True) for name in ("x", "nd", "Lx", "lengths_", "w")),
+        *((pair, True, True) for pair in (["q_len", "k_len"], ["i", "j"], ["num_heads", "size"])),
+        *((pair, False, False) for pair in (["q", "k"], ["q_len", "k"], ["i", "b"])),
+        (["h", "q", "k"], False, False),
+        (["q", "k", "i", "j"], False, True),
+    ],
+)
+def test_arguments_are_rows_or_positions_by_their_names(names, rows, rows_of_a_module):
+    rows |= names == ["lengths_"]
+    assert sampling._takes_a_row(len, names) is rows
+    assert sampling._takes_a_row(PARAMETERS, names) is rows_of_a_module
+
+
+def test_arguments_that_have_to_be_given_are_those_without_a_value():
+    assert sampling._required(lambda a, b, /, c=1, *, d: 0) == ["a", "b"]
+    assert sampling._required(lambda *x: 0) == ["n"] == sampling._required(min)
+    assert sampling._required(lambda a=1, **b: 0) == []
+
+
+@pytest.mark.parametrize("edges", [(13,), (3, 12), (10, 11), (11, 20), (12, 13), (2, 3), (15, 40)])
+def test_the_two_sides_of_an_edge_are_asked(edges):
+    def at(d):
+        return np.where(np.searchsorted(edges, d, side="right") % 2, -1e4, [-d, -2 * d])
+
+    near = np.array([0.0, 1, 2, 3, 10, 20, 41])
+    seen, values = sampling._between(near, np.stack([at(d) for d in near], axis=1), at)
+    assert {*near} <= {*seen} and (np.diff(seen) > 0).all()
+    np.testing.assert_array_equal(values, np.stack([at(d) for d in seen], axis=1))
+    hidden = (values <= -1e4).any(axis=0)
+    assert (np.diff(seen)[hidden[1:] != hidden[:-1]] == 1).all()
+
+
+def test_formulas_are_looked_at_around_the_numbers_of_their_conditions():
+    ends = [sampling.LONG - 1, sampling.LONG, 5000, 2**53]
+    read = [encoding(f"where(n < {end}, -n, -oo)").formula for end in ends]
+    found = sampling._of_formulas(read, "")
+    around = {end + s for end in ends[1:] for s in (-1, 0, 1)}
+    assert around <= {*found.distances} and sampling.LONG in found.distances
+    assert len(found.distances) == len({*found.distances} | around)
+    for end, row in zip(ends, found.values, strict=True):
+        assert ((row == -np.inf) == (found.distances >= end)).all()
+
+
+@pytest.mark.parametrize(
+    ("program", "formula", "how"),
+    [
+        (lambda rel: -abs(rel) / 8, "-n/8", "a distance"),
+        (lambda rel: rel / 8, "-n/8", "a relative position, key less query"),
+        (lambda memory_position: -memory_position / 8, "-n/8", "a distance"),
+        (lambda rel: 0 * rel, "0", "a distance"),
+        (lambda rel: rel * rel / 8, "n**2/8", "a distance"),
+        (lambda rel_q, k: -(rel_q - k) / 8, "-n/8", "positions q and k"),
+    ],
+)
+def test_a_relative_position_has_the_sign_that_falls(program, formula, how):
+    found = sampling.sampled(program)
+    assert (str(found.formulas[0]), found.how) == (formula, how)
+
+
+@pytest.mark.parametrize("heads", [None, 1, 3])
+def test_how_many_heads_were_found_is_said_where_nobody_gave_their_number(heads):
+    for program in (
+        lambda h, q, k: -(q - k) / (h + 1),
+        lambda h, q, k: np.array(-(q - k) / (h + 1)),
+    ):
+        found = sampling.sampled(program, heads)
+        assert len(found.values) == (heads or 8)
+        assert ("heads 0 to 7 (heads=... asks for others)" in found.how) is (heads is None)
+
+
+def test_a_number_of_all_distances_is_a_constant_where_each_alone_has_it(refusal):
+    found = encoding(lambda d: -float(len(d) > 0))
+    assert found.bias([0, 5, 900]).tolist() == [[-1, -1, -1]]
+    for program in (lambda d: -float(len(d)), lambda d: -float(d[-1] > 4)):
+        refusal("gives one number of them all", encoding, program)
+
+
+def _rising(by):
+    return lambda q, k, s: (1 + by * (q > sampling.LONG)) * s
+
+
+def _near_alone(factor):
+    def ask(q, k, s):
+        if (q >= 64).any():
+            raise samples.Unfit("no farther")
+        return factor * s
+
+    return ask
+
+
+ASKED = [  # what a function makes of scores, and what is said of that
+    (lambda q, k, s: s - (q - k) / 8, ""),
+    (lambda q, k, s: np.where(q - k < 5, s, -np.inf), ""),
+    (lambda q, k, s: np.where(q - k < 5, s, sampling.MASKED), ""),
+    (lambda q, k, s: s + 0.9e-4 * np.sign(s), ""),
+    (lambda q, k, s: s + 2e-3 * np.sign(s), "the content logit"),
+    (lambda q, k, s: 2 * s - k, samples.FACTOR),
+    (lambda q, k, s: -s / 3, samples.FACTOR),
+    (lambda q, k, s: s * np.log(q + 2), samples.GROWING),
+    (_rising(0.005), samples.FACTOR),
+    (_rising(0.02), samples.GROWING),
+    (lambda q, k, s: 5 * np.tanh(s / 5), samples.CAPPED),
+    (lambda q, k, s: np.clip(s, -8, 8), samples.CAPPED),
+    (lambda q, k, s: s * np.abs(s), "the content logit"),
+    (lambda q, k, s: np.where(q < 64, np.tanh(s), s * np.abs(s)), "the content logit"),
+    (_near_alone(1), ""),
+    (_near_alone(2), "the content logit"),
+]
+
+
+@pytest.mark.parametrize(("make", "said"), ASKED)
+def test_what_a_function_does_with_scores_is_named_where_its_identity_holds(make, said):
+    def ask(q, k, s):
+        shape = np.broadcast_shapes(q.shape, k.shape)
+        return np.broadcast_to(make(q, k, np.broadcast_to(s, shape)), shape), "float64"
+
+    queries = np.array([0, 1, 7, 31, 63])
+    assert sampling._of_scores(ask, queries, np.arange(64)) == said
+
+
+@pytest.mark.parametrize(
+    ("result", "table"),
+    [
+        (5.0, [[5.0] * 6]),
+        (np.arange(6.0), [np.arange(6.0)]),
+        (np.arange(6.0)[None, :, None], [np.arange(6.0)]),
+        (np.arange(12.0).reshape(2, 6), np.arange(12.0).reshape(2, 6)),
+        (np.arange(12.0).reshape(6, 2), np.arange(12.0).reshape(6, 2).T),
+        (np.arange(36.0).reshape(6, 6), np.arange(36.0).reshape(6, 6)),
+        (np.zeros((6, 128)), np.zeros((128, 6))),
+        (np.zeros((6, 129)), "it gives shape .6, 129."),
+        (np.arange(5.0), r"of shape .6,.: it gives shape .5,."),
+        (np.arange(6.0) < 3, "gives truth, which may be a mask"),
+        (np.zeros((2, 2, 6)), "it gives shape .2, 2, 6."),
+    ],
+)
+def test_a_result_is_a_row_for_each_head(result, table):
+    if isinstance(table, str):
+        with pytest.raises((samples.Unfit, InputError), match=table):
+            sampling._table(result, np.arange(6.0), "x")
+    else:
+        found = sampling._table(result, np.arange(6.0), "x")
+        np.testing.assert_array_equal(found.values, table)
+
+
+def test_what_an_object_says_of_its_heads_and_why_nothing_fits():
+    for given, count in [(1024, 1024), (1025, None), (1, 1), (0, None), (True, None), (4.0, None)]:
+        assert samples.head_count(type("Held", (), {"n_head": given})()) is count
+    num_heads = 12
+    assert samples.head_count(lambda n: n / num_heads) == 12
+    assert samples.head_count(lambda n: n) is None
+
+    def fails(kind, why):
+        def attempt():
+            raise kind(why)
+
+        return attempt
+
+    other, unfit = samples.OtherKind, samples.Unfit
+    for kinds, told in [
+        ([(unfit, "a"), (unfit, "b"), (unfit, "c")], "a; c"),
+        ([(unfit, "a"), (unfit, "a")], "a"),
+        ([(unfit, "a"), (other, "b"), (other, "c"), (unfit, "d")], "c"),
+        ([], "nothing fits"),
+    ]:
+        with pytest.raises(unfit, match=f"^{told}$"):
+            samples.first_fitting(fails(*each) for each in kinds)
+    assert samples.first_fitting([fails(unfit, "a"), lambda: 3, fails(unfit, "b")]) == 3
+
+
+def test_a_matrix_is_the_rows_of_its_last_queries():
+    rows = samples.last_rows(np.arange(12.0).reshape(2, 2, 3))
+    assert [(row.query, row.distances.tolist()) for row in rows] == [
+        (1, [1, 0, -1]),
+        (2, [2, 1, 0]),
+    ]
+    assert [row.values.tolist() for row in rows] == [
+        [[0, 1, 2], [6, 7, 8]],
+        [[3, 4, 5], [9, 10, 11]],
+    ]
+    assert [row.is_dense for row in rows] == [True, True] and rows[1].at(2).tolist() == [3, 9]
+    found = samples.sample_of_rows(rows, "", "")
+    assert found.distances.tolist() == [0, 1, 2] and found.values.tolist() == [
+        [5, 4, 3],
+        [11, 10, 9],
+    ]
+    assert len(found.rows) == 2 and not samples.sample_of_rows(rows[:1], "", "").rows

@@ -409,6 +409,14 @@ LAYOUTS = [
     ([1.0, 1.0, 1.0], "table", (3,)),
     ([1.0], "table", (1,)),
     ([2.0, 4.0, 8.0], "table", (3,)),
+    ([math.inf, 1.0, 1e-9], "table", (3,)),
+    ([0.5, 0.25], "table", (2,)),
+    ([2**-4, 2**-8], "slopes", (2,)),
+    ([2**-8], "table", (1,)),
+    ([[1.0, 0.5], [0.25, 0.125]], "table", (2, 2)),
+    (np.where(PAST[:3, :3] > 0, -np.inf, np.inf), "matrix", (1, 3, 3)),
+    (-PAST[2:5, :5] * np.array([[1, 1.004, 1]]).T, "matrix", (1, 3, 5)),
+    (-PAST[2:5, :5] * np.array([[1, 1.02, 1]]).T, "table", (3, 5)),
     ([[0.5], [0.25], [0.125]], "slopes", (3,)),
     ([[0.5, 0.25, 0.125]], "slopes", (3,)),
     (TWELVE, "slopes", (12,)),
@@ -488,6 +496,13 @@ FAMILIES = [  # distances, values; the formula, what it is called, None where th
     (AT, 2 - AT / 8, "2 - n/8", "linear, as ALiBi"),
     (AT, AT / 4, "n/4", "linear, as ALiBi"),
     (AT, -AT / 3, "-n/3", "linear, as ALiBi"),
+    (AT, -AT / 255, "-n/255", "linear, as ALiBi"),
+    (
+        AT,
+        where(AT % 2 == 0, 3 - AT),
+        "Piecewise((3 - n, Eq(Mod(n, 2), 0)), (-oo, True))",
+        "linear, as ALiBi, in every 2th key",
+    ),
     (AT, -1.3 * np.log1p(0.5 * AT), "-13*log(n/2 + 1)/10", "logarithmic, as KERPLE-log"),
     (AT, -0.3 * AT**0.8, "-3*n**(4/5)/10", "a power, as KERPLE-power"),
     (AT, -(AT**2) / 2048, "-n**2/2048", "a power, as KERPLE-power"),
@@ -521,6 +536,23 @@ def test_families_recover_their_numbers(at, values, formula, family):
         with np.errstate(invalid="ignore"):
             off = np.nan_to_num(np.abs(tabulate(found.formula.doit(), at.astype(int)) - values))
         assert off.max() <= 1e-13 and found.difference <= 1e-13
+
+
+@pytest.mark.parametrize("buckets", [8, 16, 32, 64, 128])
+@pytest.mark.parametrize("far", [8, 16, 128, 1024])
+def test_buckets_of_t5_are_known_by_their_edges(buckets, far):
+    starts = t5_bucket_starts(buckets, far)
+    if far <= buckets // 2 or len({*starts}) < buckets:
+        return  # no such rule, or one with buckets that no distance has
+    at = np.arange(starts[-1] + 40.0)
+    values = -np.sqrt(np.searchsorted(starts, at, side="right"))
+    found = fitted(at, values, "float64")
+    assert found.family == f"T5 with {buckets} buckets up to {far}" and found.difference == 0
+    assert np.array_equal(tabulate(found.formula, at.astype(int)), values)
+    assert found.formula.args[1:] == (
+        sympy.Tuple(*(sympy.Rational(repr(v)) for v in values[: starts[-1]].tolist())),
+        sympy.Rational(repr(float(values[-1]))),
+    )
 
 
 def test_rounding_of_a_type_is_no_difference():

@@ -9,13 +9,23 @@ from flint import arb, ctx, fmpq
 
 from farfield import encoding
 from farfield.theory.encodings import CATALOGUE as _CATALOGUE
+from farfield.theory.evaluation.logarithms import (
+    LogSum,
+    accurate,
+    logarithm,
+    uncancelled,
+    within_range,
+)
 from farfield.theory.evaluation.real_balls import PLAIN, _parity
-from farfield.theory.evaluation.residues import residue
+from farfield.theory.evaluation.residues import _integer, residue
+from farfield.theory.evaluation.vectorised import _from_limits, _gathered, _logarithm
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import NoValue, Undefined, Undetermined, precision
+from farfield.theory.functions.elementary import expm1, log1p
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import compile_ball, enclose, tabulate
 
+IF = sympy.Piecewise((n, sympy.ITE(n < 3, n > 1, n > 5)), (-n, True), evaluate=False)
 DISTANCES = (0, 1, 2, 7, 16, 63, 113, 500, 4095)
 VALUES = {
     "window": {"w": 16},
@@ -71,12 +81,14 @@ def test_expression_ball_and_table_agree(name, dialect):
         ("floor(log(n)/log(10))", 1000, 3),
         ("floor(log(n)/log(10))", 999, 2),
         ("sign(n-3)", 3, 0),
+        *((IF, at, value) for at, value in ((1, -1), (2, 2), (3, -3), (5, -5), (6, 6))),
         ("sign(sqrt(n)*sqrt(n+2)-sqrt(n**2+2*n))", 3, None),  # no proof of 0
     ],
 )
 def test_a_jump_is_decided_by_an_exact_zero_test(formula, at, value):
-    assert enclose(read(formula), 64, {n: at}) == value
-    assert value is None or at > 2**62 or tabulate(read(formula), [at]) == [value]
+    e = read(formula) if isinstance(formula, str) else formula
+    assert enclose(e, 64, {n: at}) == value
+    assert value is None or at > 2**62 or tabulate(e, [at]) == [value]
 
 
 @pytest.mark.parametrize(
@@ -154,8 +166,83 @@ def test_remainders_by_those_of_the_parts(formula, modulus, at, remainder):
 
 
 def test_the_parity_of_what_a_ball_does_not_tell_is_open():
+    with pytest.raises(Undetermined):
+        _integer(arb(1))
+    with pytest.raises(Undetermined):
+        _integer(fmpq(1, 2))
     assert [_parity(1, arb(k, 0.1)) for k in (0, 1)] == [1, -1]
     with pytest.raises(Undetermined):
         _parity(1, arb(1, 2))
     with pytest.raises(NoValue):
         _parity(2, arb(0.5, 0.1))
+
+
+EXP, LOG, TINY = sympy.exp, sympy.log, sympy.exp(-n)
+SIXTH = 6 * n**5 + 45 * n**4 + 140 * n**3 + 225 * n**2 + 186 * n + 63  # (n + 2)^6 - (n + 1)^6
+
+
+def gathered(terms):
+    """A sum as one quotient; None where it stays as it is."""
+    total = sympy.Add(*terms)
+    return None if (form := _gathered(*map(sympy.sympify, terms))) == total else form
+
+
+@pytest.mark.parametrize(
+    ("ask", "e", "form"),  # None: it stays as it is
+    [
+        (logarithm, n**6, None),
+        (logarithm, n**7, 7 * LOG(n)),
+        (logarithm, n**-7, -7 * LOG(n)),
+        (logarithm, n**n, n * LOG(n)),
+        (logarithm, sympy.Pow(2, n), n * LOG(2)),
+        (logarithm, (n - 5) ** 7, None),
+        (logarithm, EXP(n) ** 2 + 3, LogSum(3, 0, 1, 2 * n)),
+        (logarithm, sympy.pi, None),
+        (uncancelled, 1 - sympy.tanh(n), 2 / (EXP(2 * n) + 1)),
+        (uncancelled, 3 + 3 * sympy.tanh(n), 6 / (EXP(-2 * n) + 1)),
+        (uncancelled, 1 - 2 * sympy.tanh(n), None),
+        (uncancelled, 1 - 1 / (1 + TINY), TINY / (1 + TINY)),
+        (uncancelled, 1 + 1 / (1 + TINY), None),
+        (uncancelled, 1 - n, None),
+        (accurate, LOG(1 + TINY), log1p(TINY)),
+        (accurate, LOG(2 + TINY), None),
+        (accurate, LOG(1 + n), None),
+        (accurate, 2 * EXP(TINY) - 2, 2 * expm1(TINY)),
+        (accurate, 2 * EXP(TINY) - 1, None),
+        (accurate, EXP(1 / n) - 1, None),
+        (accurate, sympy.cos(n) - 1, None),
+        (accurate, sympy.sin(TINY) - 1, None),
+        (_logarithm, n, LOG(n)),
+        (_logarithm, 1 + EXP(n), n + log1p(TINY)),
+        (_logarithm, 1 + TINY, log1p(TINY)),
+        (_logarithm, 2 + EXP(n), LOG(2 + EXP(n))),
+        (_from_limits, sympy.acos(sympy.tanh(n)), 2 * sympy.atan(TINY)),
+        (_from_limits, -sympy.asin(sympy.tanh(n)), 2 * sympy.atan(TINY) - sympy.pi / 2),
+        (_from_limits, sympy.acosh(1 + TINY), 2 * sympy.asinh(sympy.sqrt(TINY / 2))),
+        (_from_limits, sympy.atanh(sympy.tanh(n)), n),
+        (_from_limits, sympy.sinh(n) - sympy.cosh(n), -TINY),
+        (_from_limits, sympy.frac(n / 3), n / 3 - sympy.floor(n / 3)),
+        (gathered, (1, -n / (n + TINY)), 1 / (n * EXP(n) + 1)),
+        (gathered, (1, -1 / (1 + TINY)), 1 / (EXP(n) + 1)),
+        (_from_limits, sympy.coth(n) - 1, 2 / (EXP(2 * n) - 1)),
+        (_from_limits, sympy.tanh(n), 1 - 2 / (EXP(2 * n) + 1)),
+        (_from_limits, sympy.sinh(n), EXP(n) / 2 - TINY / 2),
+        (_from_limits, sympy.cosh(n), EXP(n) / 2 + TINY / 2),
+        (_from_limits, 1 - sympy.erf(n), sympy.erfc(n)),
+        (gathered, (1, -(n**n) / (1 + n**n)), 1 / (1 + n**n)),
+        (gathered, (1, *(-1 / (n + k) for k in range(30))), None),  # too long
+        (gathered, (n, TINY), None),  # nothing cancels
+        (gathered, (1, -sympy.tanh(n)), None),
+        (gathered, (sympy.sqrt(1 + TINY), -1), None),
+        (gathered, (1, -((1 + n) ** 6) / (2 + n) ** 6), SIXTH / (n + 2) ** 6),
+        (gathered, (1, -((1 + n) ** 7) / (2 + n) ** 7), None),  # too high
+        (within_range, LOG(n), None),
+        (within_range, 1 / EXP(n), None),
+        (within_range, 1 / (3 - EXP(n)), None),  # which has no logarithm
+        (within_range, (1 + EXP(n)) ** 2, None),
+        (within_range, (1 + n) ** -2, None),
+    ],
+    ids=str,
+)
+def test_another_form_is_taken_where_floats_leave_their_range_or_cancel(ask, e, form):
+    assert ask(e) == form

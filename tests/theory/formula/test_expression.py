@@ -1,13 +1,20 @@
 """The reader of formulas: every feature of its grammar, every bad input it must refuse; domains."""
 
 import pickle
+import re
 
 import mpmath
 import pytest
 import sympy
 
 from farfield import check_convergence, encoding
-from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_LENGTH, MAX_TOKENS
+from farfield.theory.formula.bounded_nodes import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_TOKENS,
+    TooLarge,
+    rebuilt,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, interval, parameter, sign_domain
 from farfield.theory.formula.sympy_expressions import as_expression
@@ -135,6 +142,7 @@ def test_reads_what_it_prints_and_evaluates_it(text):
         ("where(not n < 3 and (n < 6 or n > 8), 1, 0)", (2, 3, 6, 9), (0, 1, 0, 1)),
         ("where(~(n < 3) & ((n < 6) | (n > 8)), 1, 0)", (2, 3, 6, 9), (0, 1, 0, 1)),
         ("where(True, n, 0) + where(False, n, 1) + where(n >= 4, 1, 0)", (2, 4), (3, 6)),
+        ("0^2*n + 0^0", (3,), (1,)),
         ("Mod(n, 7)", (6, 7, 15), (6, 0, 1)),
         ("Mod(n, 5/2)", (2, 5, 4), (2, 0, R(3, 2))),
         ("floor(n/3)+ceiling(n/3)", (3, 4), (2, 3)),
@@ -318,6 +326,11 @@ BAD = {  # the text, and what the message about it says
     "n.to(int)": "column 3: .to(int) may round its argument; write floor(...) where it does",
     "n.max()": "column 3: it takes the max of a row; maximum(a, b) is the max of two",
     "log^2": "column 6: expected the argument of log in brackets",
+    "log^(pi)(n)": "column 6: log^... takes a positive power, as log^2(n); write another outside",
+    "log^(a)(n)": "column 6: log^... takes a positive power, as log^2(n); write another outside",
+    "-log n^": "column 2: log n^... may mean log(n^...) or log(n)^...; write it with brackets",
+    "-n.log": "column 4: expected a method such as .log(), found 'log'",
+    "Sum(x_k*k, (k, 1, 3))*n": "column 5: x_k changes with the index k; write its formula instead",
     "log^0(n)": "column 5: log^... takes a positive power, as log^2(n); write another outside",
     "log(n, base=2)": "column 1: log takes no argument 'base' by name",
     "log_3(n)": "column 1: a logarithm to base 3 is written log(...)/log(3)",
@@ -357,6 +370,11 @@ LIMITS = {  # the last formula of its kind that is read, and the first that is n
     "1e1000*n": "1e1001*n",
     "1e-1000*n": "1e-1001*n",
     "3^6000*n": "3^6001*n",
+    "3^-6000*n": "3^-6001*n",
+    "(1/3)^6000*n": "(1/3)^6001*n",
+    "(n/2)^6000": "(n/2)^6001",
+    "(n/2)^(n-500000)": "(n/2)^(n-500001)",
+    "(n+1)^-10000": "(n+1)^-10001",
     "(2*n)^6000": "(2*n)^6001",
     "(2*n)^(n+500000)": "(2*n)^(n+500001)",
     "(n+1)^10000": "(n+1)^10001",
@@ -374,6 +392,14 @@ LIMITS = {  # the last formula of its kind that is read, and the first that is n
 def test_limits_of_what_is_read(refusal, last):
     assert read(last).has(n)
     refusal("", read, LIMITS[last])
+
+
+@pytest.mark.parametrize("place", [0, 29, 30, 31, 69, 70, 71, 99])
+def test_an_error_shows_thirty_characters_on_each_side(refusal, place):
+    text = "1+" * 50
+    text = f"{text[:place]}\u2603{text[place + 1 :]}"
+    shown = "..." * (place > 30) + text[max(0, place - 30) : place + 30] + "..." * (place < 70)
+    refusal(f"^formula '{re.escape(shown)}', column {place + 1}: ", read, text)
 
 
 @pytest.mark.timeout(60)
@@ -506,6 +532,13 @@ def test_sympy_expressions_beyond_the_grammar_are_refused(refusal, bad, message)
 def test_integers_that_python_does_not_write_are_refused(refusal):
     for factor in (7**9000, sympy.Rational(1, 7**9000)):
         refusal("more than 12000 bits", as_expression, -factor * n)
+
+
+def test_a_part_that_the_reader_refuses_is_built_without_evaluating_it():
+    assert rebuilt(sympy.Mod, (n, sympy.S.Zero)).args == (n, 0)
+    assert rebuilt(sympy.Pow, (sympy.S.Zero, sympy.S.NegativeOne)) is sympy.zoo
+    with pytest.raises(TooLarge):
+        rebuilt(sympy.Pow, (sympy.Integer(2), sympy.Integer(10**6)))
 
 
 def test_a_held_number_stays_what_it_is():

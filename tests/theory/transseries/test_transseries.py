@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from contextlib import nullcontext
 
 import mpmath
 import pytest
@@ -30,7 +31,16 @@ from farfield.theory.transseries.arithmetic import (
     taylor,
     with_proved_lead,
 )
-from farfield.theory.transseries.expansion import _weak_sign, direction, eventual, transseries
+from farfield.theory.transseries.expansion import (
+    _AtInfinity,
+    _weak_sign,
+    _with_infinity,
+    constant,
+    direction,
+    eventual,
+    holds,
+    transseries,
+)
 from farfield.theory.transseries.scale import bertrand_test, term_expression
 
 FAR = (10**12, 10**25, 10**40)
@@ -185,7 +195,12 @@ def test_expansions(text, shown, context):
 LIKE = [Monomial((e,)) for e in (sympy.log(6), sympy.log(2) + sympy.log(3), fmpq(1))]
 ATOM = read("log(Abs(sin(n)))")
 GROWING = Monomial((), [(N, fmpq(1))])
-TOUCHES = 1 + sympy.sin(n)
+ITE, HIGH, LOW = sympy.ITE, n > 3, n < 5
+CONDITIONS = [ITE(HIGH, n > 5, LOW), ITE(LOW, LOW, n > 6), ITE(HIGH, LOW, n > 0), HIGH & LOW]
+CONDITIONS += [HIGH | LOW, sympy.Not(HIGH & LOW, evaluate=False), sympy.Not(HIGH | LOW)]
+CONDITIONS += [sympy.Ne(n, 3), sympy.Eq(n, 3), n >= 3, n <= 3, sympy.true, sympy.false]
+OO, TOUCHES = sympy.oo, 1 + sympy.sin(n)
+ROOT2, NIL = sympy.sqrt(2), sympy.log(6) - sympy.log(2) - sympy.log(3)  # 0
 HIDDEN = sympy.sin(1) ** 2 + sympy.cos(1) ** 2  # 1
 BELOW = [(N, fmpq(1)), (UNIT, fmpq(1))]
 
@@ -223,6 +238,8 @@ def exact_powers(context):
         (lambda c, f, g, long: g * N, "2*n*L1 + O(n)"),
         (lambda c, f, g, long: f * fmpq(3), "6*n + O(L1)"),
         (lambda c, f, g, long: [f * of(c), f * 0, of(c) * f], "[0, 0, 0]"),
+        (lambda c, f, g, long: type((of(c, (N, ROOT2)) ** fmpq(2)).terms[0][1]) is fmpq, "True"),
+        (lambda c, f, g, long: transseries(sympy.atan(NIL * n + 1), c), "pi/4*1"),
         (lambda c, f, g, long: g / transseries(n + 1, c), "2*n^-1*L1 + O(n^-1)"),
         (lambda c, f, g, long: 2 / of(c, (L1, 1)), "2*L1^-1"),
         (lambda c, f, g, long: (1 / of(c, (N, HIDDEN - 1), (L1, -1))).leading(), "(L1^-1, -1)"),
@@ -257,6 +274,18 @@ def exact_powers(context):
         (
             lambda c, f, g, long: [_weak_sign(of(c, (N, k))) for k in (TOUCHES, -TOUCHES, 2, -2)],
             "[1, -1, 1, -1]",
+        ),
+        (
+            lambda c, f, g, long: [holds(x, c) for x in CONDITIONS],
+            "[True, True, False, False, True, True, False, True, False, True, False, True, False]",
+        ),
+        (lambda c, f, g, long: [_AtInfinity(c).sign(x) for x in (OO, -OO, -n)], "[1, -1, -1]"),
+        (
+            lambda c, f, g, long: [
+                _AtInfinity(c).difference(*xy)
+                for xy in ((OO, n), (-OO, n), (n, OO), (n, -OO), (n, 2 * n), (n, n))
+            ],
+            "[1, -1, -1, 1, -1, 0]",
         ),
         (
             lambda c, f, g, long: [
@@ -314,6 +343,55 @@ def test_operations_by_hand(made, shown, context):
 def test_what_hides_or_swings_is_not_told(ask, error, why, context):
     with pytest.raises(error, match=why):
         ask(context)
+
+
+ONE, LESS = HIDDEN, sympy.log(2) - sympy.log(3)
+
+
+@pytest.mark.parametrize(
+    ("e", "why"),  # why it is no real number, None where it is one
+    [
+        (1 / NIL, "a division by 0"),
+        (NIL ** (ONE - 1), "a division by 0"),
+        (NIL**ONE, None),
+        (sympy.sqrt(LESS), "a real power of a negative quantity"),
+        (LESS**ONE, "a real power of a negative quantity"),
+        (LESS**3, None),
+        (LESS**-3, None),
+        (sympy.sqrt(-LESS), None),
+        (sympy.acos(ONE), None),
+        (sympy.acos(-ONE), None),
+        (sympy.acos(ONE + 1), "acos outside its domain"),
+        (sympy.log(NIL), "log outside its domain"),
+        (sympy.log(-LESS), None),
+        (sympy.loggamma(NIL), "loggamma outside its domain"),
+        (sympy.atanh(ONE), "atanh outside its domain"),
+        (sympy.atanh(ONE / 2), None),
+        (sympy.acosh(ONE), None),
+        (sympy.acosh(ONE / 2), "acosh outside its domain"),
+    ],
+    ids=str,
+)
+def test_each_part_of_a_constant_is_real(e, why, context):
+    with nullcontext() if why is None else pytest.raises(NotReal, match=why):
+        assert constant(1 + 2 * e, context) is constant(1 + 2 * e, context)
+
+
+@pytest.mark.parametrize(
+    ("operation", "parts", "whole"),  # None: it has no value
+    [
+        (sympy.Add, [-OO, n], -OO),
+        (sympy.Add, [OO, -OO, n], None),
+        (sympy.Mul, [-OO, -n - 1], OO),
+        (sympy.Mul, [OO, OO], OO),
+        (sympy.Mul, [OO, -OO], -OO),
+        (sympy.Mul, [OO, 1 / (n + 1)], OO),
+        (sympy.Mul, [OO, NIL], None),
+    ],
+)
+def test_sums_and_products_with_infinite_parts(operation, parts, whole, context):
+    with nullcontext() if whole else pytest.raises(NotReal, match="oo - oo or 0 oo"):
+        assert _with_infinity(operation, parts, context) == whole
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ def test_verdicts_do_not_depend_on_where_one_begins_to_count(text, converges, sh
         ("n+sin(n)+cos(n)**2", [], False),
         ("n*(sin(n)**2+cos(n)**2)", [], True),
         ("n*sin(n)", [0], True),
+        ("n*sin(n)+3+1/n", [0], True),
         ("n+log(Abs(sin(n)))", [1], True),
     ],
 )

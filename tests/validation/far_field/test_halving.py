@@ -7,7 +7,7 @@ import pytest
 
 from farfield.validation.far_field import cost, halving
 from farfield.validation.far_field.change_scores import Mended
-from farfield.validation.far_field.halving import Halving, ReadingPlan, interval, reading_plan
+from farfield.validation.far_field.halving import Halving, ReadingPlan, reading_plan
 from farfield.validation.far_field.intervals import mean_and_half
 from farfield.validation.far_field.model_on_text import Settings
 from farfield.validation.far_field.readings import RowReading, Way
@@ -132,11 +132,6 @@ def test_a_line_says_what_was_read_of_a_change(way):
     for left, turns in (([CUT], True), ([D], False)):
         each.left, readings.subject.turns = left, lambda turns=turns: turns
         assert each.line(left[0]).short is None
-
-
-def test_one_row_has_no_interval():
-    assert interval(np.array([0.25])) == (0.25, None)
-    assert interval(np.array([0.25, 0.75])) == (0.5, pytest.approx(0.25 * 12.7062, rel=1e-4))
 
 
 WORK = Work(1000, 32, 2, 32, 1e-6)

@@ -162,6 +162,7 @@ def test_the_plan_reads_what_is_cheaper(refusal, rotary, words, tmp_path):
     assert far.way == "far field" and far.label == Label.FORECAST
     for minutes in (0, 1e6):
         refusal("a number above 0", farfield.mend, rotary, words, to=TO, minutes=minutes, **how)
+    refusal("^output folder", farfield.mend, rotary, words, to=TO, minutes=0.5, folder="/proc/x")
 
 
 def test_numbers_of_rows_with_other_ends_are_not_taken_up(rotary, words, tmp_path, monkeypatch):

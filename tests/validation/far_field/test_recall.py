@@ -15,7 +15,6 @@ from farfield.validation.far_field.readings import RowReadings, Way, begins
 from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
-    Band,
     NeedleScore,
     Told,
     bands,
@@ -243,11 +242,6 @@ def test_a_needle_is_recalled_by_all_tokens_of_its_answer(row):
         assert score.gain == max(0, score.log_probability - needle.chance)
     assert row.asks == min(n.answer.start for n in row.needles) - 64
     assert NeedleScore("pet", 9, -1.0, True).gain == math.inf
-
-
-def test_a_band_holds_its_upper_end_and_not_its_lower_one():
-    inside = Band(4, 8, True).of([NeedleScore("pet", n, -1.0, True) for n in (4, 5, 8, 9)])
-    assert [n.distance for n in inside] == [5, 8]
 
 
 def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line(refusal):

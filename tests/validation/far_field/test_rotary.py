@@ -175,15 +175,13 @@ def test_a_text_is_cut_by_what_is_pasted(model, tmp_path):
     assert tokens == list(range(100 - TRAINED, 100))
 
 
-def test_layers_with_a_window_keep_their_rotations():
-    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
-
-    kinds = ["sliding_attention", "full_attention"]
-    config = Gemma3TextConfig(**SIZES, head_dim=16, layer_types=kinds, sliding_window=8)
-    network = Gemma3ForCausalLM(config)
+def test_layers_with_a_window_keep_their_rotations(outside_models):
+    network = outside_models.network("gemma3_text")
     ((_, _, module),) = rotations(network)
     before = module.sliding_attention_inv_freq.clone(), module.full_attention_inv_freq.clone()
-    (yarn_2, *_) = (s for s in settings_of(config, TRAINED, TO) if s.name.startswith("YaRN"))
+    (yarn_2, *_) = (
+        s for s in settings_of(network.config, TRAINED, TO) if s.name.startswith("YaRN")
+    )
     with applied(network, yarn_2):
         ((_, _, module),) = rotations(network)
         assert torch.equal(module.sliding_attention_inv_freq, before[0])

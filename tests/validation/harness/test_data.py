@@ -106,6 +106,8 @@ def test_an_answer_of_the_task_stood_behind_the_same_token_once_before(refusal):
         repeats = {*questions, *(questions + 1)} & {*range(12)}
         assert len({*row}) == 12 - len(repeats)
     assert distances == {t: {*range(2, t + 1)} for t in range(3, 12)}
+    held, first = rows.held(5, 12), rows.batch(2**63, 0, 5, 12)  # above the seeds of runs
+    assert all((a == b).all() for a, b in zip(held, first, strict=True))
     rows = InductionRows(Induction(vocabulary=200))
     for distance in (1, 7, 58):
         probe = rows.probe(0, 5, 60, distance)

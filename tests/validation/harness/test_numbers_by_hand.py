@@ -96,10 +96,8 @@ def test_a_report_is_shown_with_the_time_that_is_left(monkeypatch):
         assert note(fast, asked, gpu).split(", ")[3:-1] == share
 
 
-def test_rows_of_a_run_say_its_settings_and_its_reports(tmp_path):
-    path = tmp_path / "words"
-    path.write_bytes(bytes(WORDS) * 3)
-    asked = run(text=str(path), lr=3e-3, seed=5, label="mine", family="ours", preset="tiny")
+def test_rows_of_a_run_say_its_settings_and_its_reports(text):
+    asked = run(text=text, lr=3e-3, seed=5, label="mine", family="ours", preset="tiny")
     job = job_of(asked)
     history = [Report(20, 2.5, 2.25, 1e-3, 100.0, 7.0), Report(40, 2.3, None, 1e-3, 99.0, 9.5)]
     rows = _rows(job.columns, history, [])
@@ -111,13 +109,11 @@ def test_rows_of_a_run_say_its_settings_and_its_reports(tmp_path):
     del same["warmup"]
     each = [("training", 20, 2.5), ("held out", 20, 2.25), ("training", 40, 2.3)]
     assert rows == [{**same, "protocol": p, "step": s, "nats": nats} for p, s, nats in each]
-    assert job_of(run(text=str(path))).columns["family"] == "-n/4"
+    assert job_of(run(text=text)).columns["family"] == "-n/4"
 
 
-def test_what_is_measured_where_nothing_is_asked(tmp_path):
-    path = tmp_path / "words"
-    path.write_bytes(bytes(WORDS) * 3)
-    plain = run(text=str(path), measure=Measure(row_length=30))
+def test_what_is_measured_where_nothing_is_asked(text):
+    plain = run(text=text, measure=Measure(row_length=30))
     found = job_of(plain).measure
     assert (found.lengths, found.row_length, found.gradient_length) == ((12, 48, 192), 30, 192)
     fixed = job_of(plain.but(encoding="learned")).measure
@@ -335,10 +331,8 @@ ELSEWHERE = {"windows", "bca", "distances", "probes", "protocols"}
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "words"
-    path.write_bytes(bytes(WORDS) * 2)
-    asked = Run(**TINY, text=str(path), measure=Measure(**MEASURE)).but(steps=60)
+def job(text):
+    asked = Run(**TINY, text=text, measure=Measure(**MEASURE)).but(steps=60)
     model = model_of(asked, 256)
     train(model, job_of(asked).data, asked)
     return asked, model

@@ -4,7 +4,7 @@ cluster that is made up, which is handed each run once."""
 import ast
 import inspect
 from pathlib import Path
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -170,6 +170,13 @@ class Base:
         return x
 
 
+def made_in_another():
+    class Own(Base):
+        pass
+
+    return Own
+
+
 def test_what_a_function_holds_goes_with_the_class_that_it_makes(refusal, tmp_path):
     """Its variables, not the globals of their names; its functions and base classes too."""
     base, derived, unseen, both = made_in_a_function()
@@ -201,44 +208,30 @@ class Lost(Exception):
 
 
 def test_a_cluster_is_handed_each_run_and_what_is_lost_is_told(refusal, monkeypatch, tmp_path):
-    told, each = [], [settle("tiny", {"encoding": "nope", "seed": k}) for k in range(3)]
+    each = [settle("tiny", {"encoding": "nope", "seed": k}) for k in range(3)]
 
-    class Ray:
-        exceptions = SimpleNamespace(RayError=Lost)
+    def get(ready):
+        if ready[0] == 1:
+            raise Lost("a machine")
+        return [ready[1:]]
 
-        def init(self, **how):
-            told.append(how)
-            if how["address"] == "nowhere":
-                raise ConnectionError("nobody there")
-
-        def remote(self, **how):
-            told.append(how)
-            return lambda function: SimpleNamespace(
-                remote=lambda asked, place, device: (asked.seed, place, device, function)
-            )
-
-        def wait(self, waiting, num_returns):
-            return waiting[-num_returns:], waiting[:-num_returns]
-
-        def get(self, ready):
-            if ready[0] == 1:
-                raise Lost("a machine")
-            return [ready[1:3]]
-
-        def shutdown(self):
-            told.append("ended")
-
-    of_ray = {("ray", "--engine ray", "cluster"): Ray()}
+    ray = Mock(get=get, wait=lambda waiting, num_returns: (waiting[-num_returns:], waiting[:-1]))
+    ray.exceptions.RayError = Lost
+    remote = ray.remote.return_value.return_value.remote
+    remote.side_effect = lambda asked, place, device: (asked.seed, place, device)
+    of_ray = {("ray", "--engine ray", "cluster"): ray}
     monkeypatch.setattr(engines, "library", lambda *names: of_ray[names])
     for gpus, device in ((0, "cpu"), (0.5, "cuda")):
-        told.clear()
+        ray.reset_mock()
         found = engines.on_ray(each, tmp_path, address="a", cpus=2, gpus=gpus)
         done = {asked.seed: rows for asked, rows in found}
         place = str(tmp_path.resolve())
         assert done == {0: [(place, device)], 1: "lost by Ray: a machine", 2: [(place, device)]}
-        begin, how, end = told
-        assert begin == {"address": "a", "ignore_reinit_error": True, "log_to_driver": False}
-        assert how == {"num_cpus": 2, "num_gpus": gpus, "max_retries": 3} and end == "ended"
+        ray.init.assert_called_with(address="a", ignore_reinit_error=True, log_to_driver=False)
+        ray.remote.assert_called_with(num_cpus=2, num_gpus=gpus, max_retries=3)
+        ray.remote.return_value.assert_called_with(engines.attempt)
+        ray.shutdown.assert_called_once_with()
+    ray.init.side_effect = ConnectionError("nobody there")
     refusal(
         "no cluster at address 'nowhere': nobody there",
         list,

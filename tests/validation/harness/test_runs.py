@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import multiprocessing
 import os
 import queue
@@ -12,6 +13,7 @@ import time
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -19,18 +21,12 @@ import torch
 from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import runs as module
 from farfield.validation.harness.runs import job_of, listed, load, local, rows_of, run, sweep
-from farfield.validation.harness.settings import Plan, settle
+from farfield.validation.harness.settings import settle
 from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.inventory import summary
+from farfield.validation.results import results
 
 MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
-
-
-@pytest.fixture(scope="session")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "words.txt"
-    path.write_text("".join(f"line {k}, the cat sat on the mat\n" for k in range(400)))
-    return str(path)
 
 
 @pytest.fixture
@@ -58,6 +54,8 @@ def test_a_run_is_flat_rows_and_is_made_once(asked, tmp_path, monkeypatch):
     assert len({r["run"] for r in rows}) == 1 and rows[0]["formula"].startswith("[-n/2; ")
     last = [r for r in rows if r["protocol"] == "last token"]
     assert [r["length"] for r in last] == [16, 40] and last[0]["ratio"] == 1
+    model, history = load(next(tmp_path.glob("[0-9a-f]*")))
+    assert not model.training and history[-1].step == 30
     monkeypatch.setattr(module, "train", None)
     monkeypatch.setattr(module, "measured", None)
     assert run(asked, tmp_path) == rows
@@ -70,9 +68,11 @@ def test_what_a_killed_process_left_half_written_is_taken_away(asked, tmp_path, 
     home.mkdir()
     (home / ".partial-1").write_bytes(b"half of a checkpoint")
     monkeypatch.setattr(module, "_made", lambda *_: [])
-    monkeypatch.setenv("RANK", "0")  # where another process may be writing
-    run(asked, tmp_path)
-    assert (home / ".partial-1").exists()
+    monkeypatch.setenv("RANK", "0")
+    with open(home / ".partial-1", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as another process that writes it
+        run(asked, tmp_path)
+        assert (home / ".partial-1").exists()
     monkeypatch.delenv("RANK")
     run(asked, tmp_path)
     assert {x.name for x in home.iterdir()} - {".lock"} == {"run.json"}
@@ -88,17 +88,6 @@ def test_another_measurement_trains_nothing_anew(asked, tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("*/weights*"))) == 1
 
 
-@pytest.mark.parametrize("encoding", ["learned", "rope", {"label": "h", "layers": ["0", "-n"]}])
-def test_every_kind_of_encoding_runs(encoding, asked, tmp_path):
-    rows = run(
-        settle("tiny", {**asked.model_dump(), "encoding": encoding, "measure": {}}), tmp_path
-    )
-    if encoding == "learned":
-        assert {r["length"] for r in rows} == {16}
-    model, history = load(next(tmp_path.glob("[0-9a-f]*")))
-    assert not model.training and history[-1].step == 30
-
-
 def test_a_task_is_asked_at_each_distance(tmp_path):
     asked = {"encoding": "nope", "task": {"vocabulary": 64}, "measure": {"distances": [3, 20]}}
     rows = run(
@@ -111,7 +100,7 @@ def test_a_task_is_asked_at_each_distance(tmp_path):
 def test_what_cannot_run_is_refused_before_anything_is_made(refusal, asked, tmp_path):
     wrong = {
         "at distance 0; a model takes finite": {"encoding": "1/n"},
-        "too short": {"measure": {"lengths": [2000]}},
+        "too short": {"measure": {"lengths": [20_000]}},
         "knows the 16 positions": {"encoding": "learned", "measure": {"lengths": [32]}},
         "does not exist": {"text": "none.txt"},
         "shorter than the vocabulary": {"task": {"vocabulary": 16}},
@@ -184,10 +173,7 @@ WHY = {
 
 @pytest.mark.parametrize("error", WHY, ids=str)
 def test_why_a_run_ended_is_said_in_its_line(error, asked, tmp_path, monkeypatch):
-    def fails(self, *given):
-        raise error
-
-    monkeypatch.setattr(module.FileLock, "acquire", fails)
+    monkeypatch.setattr(module.FileLock, "acquire", Mock(side_effect=error))
     why = module.attempt(asked, str(tmp_path), "cpu")
     (kept,) = tmp_path.glob("*/failure.txt")
     first = kept.read_text().partition("\n")[0]
@@ -200,21 +186,6 @@ def test_a_measurement_whose_losses_no_model_has_is_not_kept(refusal, asked, tmp
     refusal(r"is NaN, infinite, or beyond 0\.5 nats a token", run, asked, tmp_path)
     assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
     assert module.attempt(asked, str(tmp_path), "tpu").startswith("device 'tpu' is not known")
-
-
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
-    names = ["alibi", "1/n", "nope"]
-    table = {"encoding": names, "preset": "tiny", "text": text, "measure": MEASURE}
-    runs = Plan(runs=[table]).expand()
-    found = swept(runs, tmp_path, workers)
-    assert [name for name, _ in found.failed] == ["1/n, seed 0"]
-    (rows,) = (rows for rows in found.finished if rows[0]["label"] == "alibi")
-    assert untimed(rows) == untimed(run(runs[0], tmp_path / "alone", device="cpu"))
-    assert sorted((x.run.name, x.state, x.step) for x in listed(tmp_path)) == [
-        ("alibi", "finished", 30),
-        ("nope", "finished", 30),
-    ]
 
 
 SWEEP = """
@@ -280,6 +251,7 @@ def test_what_is_no_run_is_not_listed_or_refused_in_a_line(refusal, tmp_path):
     (tmp_path / "b" / "run.json").write_text("[1]")
     (one,) = listed(tmp_path)
     refusal(r"b/run.json' is no run: it holds no table; accepted", getattr, one, "run")
+    refusal("b/run.json' is no run: it holds no table", results, str(tmp_path))
 
 
 def test_listing_reads_no_settings_of_finished_runs(asked, tmp_path, monkeypatch):
@@ -323,14 +295,14 @@ def mine(tmp_path):
 def test_a_module_that_raises_is_one_row_that_names_its_line(asked, mine, tmp_path):
     runs = [asked.but(encoding=f"{mine}:Raises"), asked.but(encoding="-n/4")]
     found, folder = swept(runs, tmp_path / "runs"), str(tmp_path / "runs")
-    ((_, why),) = found.failed
-    assert len(found.finished) == 1
+    ((name, why),) = found.failed
+    assert name == f"{mine}:Raises, seed 0" and len(found.finished) == 1
     assert why.startswith("mine.py:Raises, line 11: ValueError: mine is broken")
     (told,) = tmp_path.glob("runs/*/failure.txt")
     assert "Traceback" in told.read_text() and str(told) in why
-    states = {one.run.name: (one.state, one.note) for one in listed(folder)}
-    assert states["-n/4"] == ("finished", "")
-    assert states[f"{mine}:Raises"] == ("failed", why.partition(" (all")[0])
+    states = {one.run.name: (one.state, one.step, one.note) for one in listed(folder)}
+    assert states["-n/4"] == ("finished", 30, "")
+    assert states[f"{mine}:Raises"] == ("failed", 0, why.partition(" (all")[0])
     mine.write_text(BROKEN.replace("> 4", "> 4000"))
     assert run(runs[0], folder)[0]["label"] == f"{mine}:Raises"
 
@@ -377,39 +349,24 @@ def test_a_run_has_the_code_it_was_made_with(refusal, asked, mine, tmp_path, mon
 
 
 class Pool(Executor):
-    """A pool of processes, broken by a run of seed 1 for all that is at work."""
+    """A pool of processes that a run of seed 1 breaks for all that is at work."""
+
+    breaks = ()  # how, each time that this run comes: before or after it is taken
 
     def __init__(self, workers, *_, initializer, initargs):
         self.futures, self.workers = [], workers
         module._REPORTS[:] = initargs
 
     def submit(self, attempt, at, asked, folder, device):
-        future = Future()
-        self.futures.append(future)
+        self.futures.append(future := Future())
         assert sum(not f.done() for f in self.futures) <= self.workers
-        if asked.seed == 1:
-            for one in self.futures:
-                if not one.done():
-                    one.set_exception(BrokenProcessPool())
-        elif asked.seed != 0 or self.workers == 1:  # that of seed 0 takes long
-            future.set_result([{"seed": asked.seed}])
-        return future
-
-
-class Dying(Pool):
-    """A pool whose processes die once, before it takes the run of seed 1."""
-
-    dead = False
-
-    def submit(self, attempt, at, asked, folder, device):
-        if asked.seed == 1 and not Dying.dead:
-            Dying.dead = True
-            for one in self.futures:
+        broken = Pool.breaks.pop() if asked.seed == 1 and Pool.breaks else ""
+        for one in self.futures if broken else ():
+            if not one.done():
                 one.set_exception(BrokenProcessPool())
+        if broken == "before":
             raise BrokenProcessPool
-        future = Future()
-        self.futures.append(future)
-        if Dying.dead:
+        if not broken and (asked.seed != 0 or self.workers == 1):  # that of seed 0 takes long
             future.set_result([{"seed": asked.seed}])
         return future
 
@@ -423,13 +380,15 @@ class Here(Pool):
         return future
 
 
-@pytest.mark.parametrize(("pool", "lost"), [(Dying, set()), (Pool, {1})])
-def test_a_process_that_dies_loses_the_run_alone_that_it_has_taken(pool, lost, asked, monkeypatch):
-    monkeypatch.setattr(module, "ProcessPoolExecutor", pool)
-    monkeypatch.setattr(Dying, "dead", False)
+@pytest.mark.parametrize(("breaks", "lost"), [(["before"], set()), (["after", "after"], {1})])
+def test_a_process_that_dies_loses_the_run_alone_that_it_has_taken(
+    breaks, lost, asked, monkeypatch
+):
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(Pool, "breaks", breaks)
     runs = [asked.but(seed=seed) for seed in range(5)]
     found = swept(runs, workers=2, of=lambda rows: rows[0]["seed"])
-    assert {*found.finished} == {*range(5)} - lost and Dying.dead == (not lost)
+    assert {*found.finished} == {*range(5)} - lost and not breaks
     assert [why for _, why in found.failed] == [module.KILLED] * len(lost)
 
 
@@ -489,10 +448,6 @@ def test_steps_that_were_made_before_are_counted(interrupted, asked, tmp_path, m
 
 def test_runs_at_work_end_although_nobody_hears_their_reports(asked, monkeypatch):
     class Talks(Pool):
-        def __init__(self, *given, **more):
-            super().__init__(*given, **more)
-            self.threads = []
-
         def submit(self, attempt, k, asked, *given):
             future = Future()
 
@@ -501,12 +456,12 @@ def test_runs_at_work_end_although_nobody_hears_their_reports(asked, monkeypatch
                     module._REPORTS[-1].put((k, "train", step, ""))
                 future.set_result([])
 
-            self.threads.append(threading.Thread(target=work, daemon=True))
-            self.threads[-1].start()
+            self.futures.append(threading.Thread(target=work, daemon=True))
+            self.futures[-1].start()
             return future
 
         def __exit__(self, *_):
-            for thread in self.threads:
+            for thread in self.futures:
                 thread.join(20)
                 assert not thread.is_alive()
 

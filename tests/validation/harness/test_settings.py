@@ -160,6 +160,9 @@ def test_the_facts_of_an_encoding_are_its_formulas():
     assert facts("-2*log(1+n)") == facts("-log(1 + n)*2") != facts("-3*log(1+n)")
     assert facts("alibi") == facts("ALiBi") != facts("alibi", heads=4)
     assert facts("rope") != facts("xpos") != facts("nope")
+    for name in ("rope", "xpos"):
+        (layer, *_) = understood(settle("tiny", {"encoding": name})).layers
+        assert layer.rope.decay is (name == "xpos")
 
 
 ROPE = {"mechanism": "rope", "base": 500.0, "window": 6, "bias": "-n/4"}

@@ -18,13 +18,6 @@ class Fading(nn.Module):
 """
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "words.txt"
-    path.write_text("one word after another, " * 4000)
-    return path
-
-
 def test_a_training_tells_how_far_it_is_and_what_was_measured(run, text, tmp_path, monkeypatch):
     for name in ("LOG_S", "SILENT_S", "_Lines.wait"):
         monkeypatch.setattr(f"farfield.progress_bar.{name}", 0.005)
@@ -37,7 +30,7 @@ def test_a_training_tells_how_far_it_is_and_what_was_measured(run, text, tmp_pat
     again = json.loads(run("train", "rope", "-n/4", *shared, "--json")[1])
     assert [one["lines"][0]["label"] for one in again] == ["rope", "-n/4"]
     same = [
-        farfield.train(f, preset="tiny", store=tmp_path / "runs", text=str(text)).to_dict()
+        farfield.train(f, preset="tiny", store=tmp_path / "runs", text=text).to_dict()
         for f in ("rope", "-n/4")
     ]
     assert same == again  # the runs are the same, so nothing is trained again
@@ -56,8 +49,8 @@ def test_each_setting_is_an_option(run, text, tmp_path):
     own = tmp_path / "mine.py"
     own.write_text(FADING)
     preset = tmp_path / "mine.toml"
-    preset.write_text("batch = 4\nmeasure = { blocks = 2, last_tokens = 3, row_length = 40 }\n")
-    sizes = {"layers": 1, "width": 16, "heads": 2, "length": 12, "steps": 7, "lr": 0.01}
+    preset.write_text("measure = { blocks = 2, last_tokens = 3, row_length = 40 }\n")
+    sizes = {"layers": 1, "width": 16, "heads": 2, "length": 12, "steps": 7, "lr": 0.01, "batch": 3}
     options = [part for name, value in sizes.items() for part in (f"--{name}", value)]
     more = ("--precision", "bfloat16", "--tested", "12,24", "--window", 5, "--seed", 3)
     place = ("--runs", tmp_path / "runs", "--text", text, "--log", tmp_path / "log.jsonl")
@@ -67,7 +60,7 @@ def test_each_setting_is_an_option(run, text, tmp_path):
     line = json.loads(out)["lines"][0]
     told = {"layers": 1, "width": 16, "heads": 2, "trained": 12, "steps": 7, "learning_rate": 0.01}
     assert {name: line[name] for name in told} == told
-    assert (line["batch"], line["seed"], line["mechanism"]) == (4, 3, "module")
+    assert (line["batch"], line["seed"], line["mechanism"]) == (3, 3, "module")
     masks = {(one["mask"], one["length"]) for one in json.loads(out)["lines"] if "low" in one}
     assert masks == {("", 12), ("", 24), ("window 5", 12), ("window 5", 24)}
     assert json.loads((tmp_path / "log.jsonl").read_text())["step"] == 7
@@ -98,7 +91,10 @@ WRONG = {
     "accepted is a width that is an even multiple": ("--width", 100),
     "lr -1.0; accepted is greater than 0": ("--lr", -1),
     "layers 1000000000; accepted is less than or equal to 2000": ("--layers", 10**9),
-    "there is no file 'none.py'; accepted: a file of Python": ("--protocol", "none.py:f"),
+    "there is no file 'none.py'; accepted: a file of Python": (
+        "--protocol",
+        "none.py:f,b.py:g",
+    ),
     "output folder '/dev/null'": ("--runs", "/dev/null"),
     "'/nowhere' does not exist": ("--text", "/nowhere"),
     "--tested 'x' is not a number": ("--tested", "4,x"),
@@ -160,7 +156,7 @@ def test_a_class_of_a_notebook_trains_with_one_set_of_sizes(text, tmp_path):
     cell, scope = "<cell 1>", {"__name__": "__main__"}
     linecache.cache[cell] = len(CELL), None, CELL.splitlines(keepends=True), cell
     exec(compile(CELL, cell, "exec"), scope)
-    sizes = {"preset": "tiny", "text": str(text), "steps": 3, "heads": 4, "width": 24}
+    sizes = {"preset": "tiny", "text": text, "steps": 3, "heads": 4, "width": 24}
     ideas = (scope["Sloped"], "-n/4", ["-n/4", 0, 0, "-n"])
     trained = [farfield.train(f, store=tmp_path, **sizes) for f in ideas]
     assert [one.lines[0]["label"] for one in trained][:2] == ["Sloped", "-n/4"]

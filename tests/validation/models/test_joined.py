@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from farfield.validation.models.joined_attention import joined
+from farfield.validation.models.joined_attention import _fuses, joined
 
 HEADS, SHARED, QUERIES, SIZE = 6, 3, 5, 8
 CUTS = ((0, 4), (4, 12))
@@ -61,3 +61,9 @@ def test_the_gradient_is_that_of_one_softmax():
         for x in (joined(parts), one_softmax(*everything))
     )
     assert all(torch.allclose(a, b, 0, 1e-4) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(("size", "graded"), [(5, False), (5, True), (4, False)])
+def test_one_kernel_is_for_values_as_wide_as_keys_without_gradients(size, graded):
+    q = torch.zeros(1, 4, 2, 5, requires_grad=graded)
+    assert _fuses((q, q, torch.zeros(1, 4, 3, size), q)) == (size == 5 and not graded)

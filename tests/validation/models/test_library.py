@@ -125,6 +125,15 @@ def test_the_second_row_of_a_text_at_twice_the_length_is_exact(opened, text, gro
     assert torch.allclose(far[2 * ROW][0], of_library(opened, long)[0], atol=1e-3)
 
 
+def test_the_third_row_of_a_text_at_thrice_the_length_is_exact(tmp_path, text):
+    """The row before it is the second one."""
+    kind, more = MODELS["grouped heads"]
+    opened, rows = a_model(tmp_path, kind, more | {"num_hidden_layers": 1}), text.unfold(0, 17, 16)
+    far = far_losses(network_of(opened), rows, [3 * ROW], Sampling(8, math.inf), LAST)
+    long = text[None, : 3 * ROW + 1]
+    assert torch.allclose(far[3 * ROW][1], of_library(opened, long)[0], atol=1e-3)
+
+
 def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
     kind, more = MODELS["grouped heads"]
     opened = a_model(tmp_path, kind, more)

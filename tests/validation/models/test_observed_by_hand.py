@@ -229,18 +229,27 @@ def test_tables_of_positions_are_known_by_name(name):
     assert watch.held
 
 
-class Turns(nn.Module):
-    """A rotation of the library's form."""
+class Made(nn.Module):
+    """A rotation that a configuration makes: its frequencies and its factors, by name."""
 
-    def __init__(self, config=None):
+    def __init__(self, config):
         super().__init__()
         self.config = config
-        for name in ("inv_freq", "original_inv_freq", "near_inv_freq"):
-            self.register_buffer(name, torch.ones(2))
+        for name, numbers in config.angles.items():
+            self.register_buffer(name, torch.tensor(numbers))
+        vars(self).update(config.factors)
+
+
+TURNS = ("inv_freq", "original_inv_freq", "near_inv_freq")
+
+
+def turns(**config):
+    """A rotation of the library's form."""
+    return Made(Some(angles={name: [1.0, 1.0] for name in TURNS}, factors={}, **config))
 
 
 def test_a_rotation_is_noted_with_the_kind_of_layer_that_it_is_asked_for():
-    watch, module, (a, b) = _Watch(), Turns(), (torch.zeros(1), torch.ones(1))
+    watch, module, (a, b) = _Watch(), turns(), (torch.zeros(1), torch.ones(1))
     assert _frequencies(module) == ["inv_freq", "near_inv_freq"]
     note = _positions_note("rotary", module, watch)
     note(module, (a, "far"), {}, (a, b))
@@ -251,27 +260,13 @@ def test_a_rotation_is_noted_with_the_kind_of_layer_that_it_is_asked_for():
         assert tensor is made and by is module and kind == name
 
 
-class OwnAttention(nn.Module):
-    def forward(self, x, attention_mask=None):
-        return x
-
-
-class OwnAttn(OwnAttention):
-    pass
-
-
-class ScaledAttention(nn.Module):
-    def forward(self, x, position_scale, scale, attention_mask=None):
-        return x
-
-
-class AttentionOfNoMask(nn.Module):
-    def forward(self, x):
-        return x
+def scaled(x, position_scale, scale, attention_mask=None):
+    return x
 
 
 def test_an_attention_is_known_by_its_name_and_its_mask():
-    known = [OwnAttention(), OwnAttn(), AttentionOfNoMask(), Turns()]
+    forwards = {"OwnAttention": scaled, "OwnAttn": scaled, "AttentionOfNoMask": len, "Turn": scaled}
+    known = [type(name, (), {"forward": staticmethod(f)})() for name, f in forwards.items()]
     assert [*map(attends, known)] == [True, True, False, False]
     told = [Some(layer_idx=2), Some(layer_id=3), Some(layer_idx=0, layer_id=3), Some(layer_idx="1")]
     assert [*map(layer_of, [*told, Some()])] == [2, 3, 0, None, None]
@@ -280,9 +275,9 @@ def test_an_attention_is_known_by_its_name_and_its_mask():
 def test_an_attention_that_is_entered_is_noted_with_its_mask_and_its_factors():
     watch, x = _Watch(), torch.zeros(1)
     mask = watch.make_mask(None)(1, 2, 3, mask_function=_both)
-    _enter(watch, 4, False, ScaledAttention(), (x, x, 1.0), {})
+    module = Some(forward=scaled)
+    _enter(watch, 4, False, module, (x, x, 1.0), {})
     assert (watch.layer, watch.attending, watch.given, watch.scaled) == (4, False, {}, set())
-    module = ScaledAttention()
     for layer, args, named in (
         (1, (x, 2.0, 1.0), {"attention_mask": mask}),
         (2, (x,), {"position_scale": x, "scale": 1.0}),
@@ -385,12 +380,6 @@ def test_layers_choose_as_many_keys_of_a_long_row(
     assert watch.picks == {}, "of a long row none chooses"
 
 
-class Holds(nn.Module):
-    def __init__(self, rows):
-        super().__init__()
-        self.embed_positions = torch.zeros(rows, 2)
-
-
 def network(*modules, **config):
     made = nn.ModuleList(modules)
     made.config = Some(**config)
@@ -470,13 +459,14 @@ def test_positions_are_what_was_seen_of_them():
     said = [_positions(watch, 1, call()) for watch in seen]
     assert said == ["rotation", "bias", "absolute", "absolute", "none", "none"]
     assert _positions(_Watch(), 1, None) == _positions(_Watch(), 1, call(mask=False)) == ""
-    held = network(Holds(9), Holds(7), nn.Linear(1, 1))
+    held = network(nn.Module(), nn.Module(), nn.Linear(1, 1))
+    held[0].embed_positions, held[1].embed_positions = torch.zeros(9, 2), torch.zeros(7, 2)
     assert [_table(watch, held) for watch in seen] == [7, None, None, None, 7, None]
     assert _table(_Watch(tables=[8, None, 5]), held) == 5
 
 
 def test_the_source_of_a_rotation_is_the_only_one_or_the_one_of_its_kind():
-    one, two = Turns(), Turns()
+    one, two = turns(), turns()
     outputs = [(None, (one, "near")), (None, (one, "near")), (None, (two, "far"))]
     config = Some(layer_types=["near", "far", "other"])
     watch = _Watch(turned=dict.fromkeys(range(4)) | {9: "known"}, outputs=outputs)
@@ -489,46 +479,43 @@ def test_the_source_of_a_rotation_is_the_only_one_or_the_one_of_its_kind():
     ) is (None)
 
 
-def test_settings_and_base_of_a_rotation():
+SLOWER = [5e3 ** (-k / 4) for k in range(4)]
+UNLIKE = ((None, "default"), (1e4, "linear"), (5e3 * 1.0011, "default"))
+BASES = [
+    (SLOWER, 5e3, "default", 5e3),
+    (SLOWER[:1], 5e3, "default", 5e3),
+    (SLOWER, 5e3 * 1.0009, "default", 5e3 * 1.0009),
+    ([5e3 ** (-k / 3.5) for k in range(4)], 5e3, "default", 5e3),  # a head with an odd half
+    (SLOWER, 7.0, "yarn", 7.0),
+    (SLOWER, 7.0, "longrope", 7.0),
+    ([], None, "default", 0.0),
+    (SLOWER[:2], None, "linear", pytest.approx(5e3 ** (2 / 4))),
+    *((SLOWER, *said, pytest.approx(5e3)) for said in UNLIKE),
+    *(([*SLOWER, 0.0][::-1], *said, pytest.approx(5e3 ** (5 / 4))) for said in UNLIKE),
+]
+
+
+@pytest.mark.parametrize(("angles", "said", "kind", "base"), BASES)
+def test_the_base_of_a_rotation(angles, said, kind, base):
+    assert _base(angles, said, kind) == base
+
+
+def test_settings_and_factors_of_a_rotation():
     by_kind = {"near": {"rope_theta": 1.0}, "far": {"rope_theta": 2.0}, "factor": 2}
     config = Some(layer_types=["near", "far"])
-    made = Turns(Some(rope_parameters=by_kind))
+    made = turns(rope_parameters=by_kind)
     said = [
         _rope(config, layer, made, kind) for layer, kind in ((0, ""), (1, ""), (2, ""), (0, "far"))
     ]
     assert said == [by_kind["near"], by_kind["far"], {}, by_kind["far"]]
-    assert _rope(config, 0, Turns(Some(rope_parameters={"factor": 2})), "") == {"factor": 2}
-    assert _rope(config, 0, Turns(Some()), "") == {}
-    angles = [5e3 ** (-k / 4) for k in range(4)]
-    assert _base(angles, 5e3, "default") == 5e3 == _base(angles[:1], 5e3, "default")
-    assert _base(angles, 5e3 * 1.0009, "default") == 5e3 * 1.0009
-    for said, kind in ((None, "default"), (1e4, "linear"), (5e3 * 1.0011, "default")):
-        assert _base([*angles, 0.0][::-1], said, kind) == pytest.approx(5e3 ** (5 / 4))
-        assert _base(angles, said, kind) == pytest.approx(5e3)
-    short = [5e3 ** (-k / 3.5) for k in range(4)]
-    assert _base(short, 5e3, "default") == 5e3  # as angles of a head with an odd half
-    assert (_base(angles, 7.0, "yarn"), _base(angles, 7.0, "longrope")) == (7.0, 7.0)
-    assert (_base([], None, "default"), _base(angles[:2], None, "linear")) == (
-        0.0,
-        pytest.approx(5e3 ** (2 / 4)),
-    )
+    assert _rope(config, 0, turns(rope_parameters={"factor": 2}), "") == {"factor": 2}
+    assert _rope(config, 0, turns(), "") == {}
     assert [_rounded(x) for x in (1 + 9e-7, 1 - 9e-7, 1 + 1.2e-6, 2.0)] == [1, 1, 1 + 1.2e-6, 2]
     assert (_factor(None), _factor(call()), _factor(call(scaling=0.5))) == (
         1,
         1,
         0.5 * math.sqrt(8),
     )
-
-
-class Made(nn.Module):
-    """A rotation that a configuration makes: its frequencies and its factors, by name."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.config = config
-        for name, numbers in config.angles.items():
-            self.register_buffer(name, torch.tensor(numbers))
-        vars(self).update(config.factors)
 
 
 ANGLES = [1e2 ** (-k / 4) for k in range(3)]  # and a fourth, which is 0

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,12 @@ def row():
     return torch.randint(3, 256, (1, LENGTH), generator=torch.Generator().manual_seed(1))
 
 
+@pytest.fixture
+def opened(name, outside_models):
+    """The model that a test names."""
+    return open_model(describe(outside_models.folder(name)))
+
+
 @pytest.fixture(scope="module")
 def tokens(numbers):
     return Text("numbers", numbers[:2000], numbers[2000:])
@@ -43,10 +50,9 @@ def scores(opened, row, view=CAUSAL, last=0):
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NARROWED)
-def test_a_window_is_a_row_without_the_keys_before_it(name, outside_models, row):
+def test_a_window_is_a_row_without_the_keys_before_it(opened, row):
     """In one layer, a window of w keys gives the last token what the last w tokens give it, at
     their positions; and windows wider than the row are none."""
-    opened = open_model(describe(outside_models.folder(name)))
     whole = scores(opened, row)
     assert torch.equal(scores(opened, row, Mask(LENGTH)), whole)
     with torch.no_grad():
@@ -73,8 +79,7 @@ def test_layers_that_heed_no_window_are_refused_each_time(refusal, outside_model
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gpt_neox"])
-def test_windows_and_first_keys_are_masks_that_the_library_is_given(name, outside_models, row):
-    opened = open_model(describe(outside_models.folder(name)))
+def test_windows_and_first_keys_are_masks_that_the_library_is_given(opened, row):
     at = torch.arange(LENGTH)
     distance = at[:, None] - at
     seen = (distance >= 0) & ((distance < 5) | (at < 3))
@@ -105,8 +110,7 @@ def test_positions_in_the_cache_are_those_of_a_row_of_what_it_holds(outside_mode
 
 
 @pytest.mark.parametrize("name", TURNED)
-def test_positions_in_the_cache_change_only_what_lies_beyond_it(name, outside_models, row):
-    opened = open_model(describe(outside_models.folder(name)))
+def test_positions_in_the_cache_change_only_what_lies_beyond_it(opened, row):
     text, cache = scores(opened, row, Mask(9, sinks=4)), in_the_cache(opened, row, 9, 4)
     torch.testing.assert_close(text[:, :13], cache[:, :13], rtol=1e-4, atol=1e-4)
     free = any(layer.width is None and layer.rotation for layer in opened.model.layers)
@@ -354,9 +358,8 @@ def test_the_gradient_of_a_window_is_that_of_the_window(outside_models, numbers)
 
 
 @pytest.mark.parametrize("name", ["bloom", "llama", "gemma2"])
-def test_fields_are_those_of_a_loop(name, outside_models, numbers):
+def test_fields_are_those_of_a_loop(opened, numbers):
     """The gradient by the library alone; the attention by its weights."""
-    opened = open_model(describe(outside_models.folder(name)))
     found = empirical_receptive_field(opened, numbers, length=24, segments=2)
     starts = np.linspace(0, len(numbers) - 25, 2).astype(int)
     curves = []
@@ -370,3 +373,23 @@ def test_fields_are_those_of_a_loop(name, outside_models, numbers):
     mean = np.mean(curves, 0).cumsum()
     assert dict(found.curve)[4] == pytest.approx(mean[3], rel=1e-4)
     assert found.tokens == int(np.searchsorted(mean, 0.99, side="right")) + 1
+
+
+def test_a_change_of_the_bias_is_its_formula_in_the_layers_that_it_names():
+    def bias(layer, i, j):
+        n = (i[:, None] - j).float()
+        return (-n / 4).masked_fill(n < 0, -math.inf)[None]
+
+    network = SimpleNamespace(trained=64, longest=None, depth=2, bias=bias)
+    grafted = Repair(graft=(3, 4), window=9, sinks=2, layers=(2,))
+    cached = Repair(window=3, sinks=2, in_cache=True, layers=(2,))
+    tail = {n: -n / 4 if n < 4 else -1 - 3 * math.log(n / 4) for n in range(12)}
+    first = {(i, j): (j - min(i, 4)) / 4 for i in range(12) for j in range(2)}
+    for repair, seen in (
+        (grafted, lambda i, j: tail[i - j] if i - j < 9 or j < 2 else -math.inf),
+        (cached, lambda i, j: first.get((i, j), (j - i) / 4 if i - j < 3 else -math.inf)),
+    ):
+        changed, at = Repaired(network, repair), torch.arange(12)
+        wanted = [[seen(i, j) if j <= i else -math.inf for j in range(12)] for i in range(12)]
+        assert torch.equal(changed.bias(0, at, at), bias(0, at, at))
+        torch.testing.assert_close(changed.bias(1, at, at)[0], torch.tensor(wanted))

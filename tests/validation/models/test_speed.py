@@ -1,9 +1,11 @@
 """How long some rows take counts what is read."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from farfield.validation.models import speed
 from farfield.validation.models.perplexities import PROTOCOLS, _passes, model_perplexity
@@ -36,3 +38,13 @@ def test_seconds_are_those_of_all_rows(monkeypatch):
     assert said == [(f"about {speed.lasting(seconds)}: rows", 0, 0)]
     speed.foretell(opened, np.zeros(20), [(3, 64)], "rows", report)
     assert len(said) == 1  # the text is refused by who reads it
+
+
+def test_the_time_of_an_operation_is_that_of_a_row_over_its_operations(monkeypatch):
+    clock, read = iter((5.0, 7.0)), []
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    layer = SimpleNamespace(attends=True, heads=2, rotation=None)
+    outline = SimpleNamespace(layers=[layer], width=8)
+    live = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 3, bias=False))
+    work = speed.timed(outline, live, read.append, 32)
+    assert (work.seconds, read) == (2.0 / replace(work, seconds=1).of(32, 32**2 / 2), [16, 32])

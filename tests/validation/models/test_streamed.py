@@ -12,6 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.gap_probe import gap_probe
+from farfield.validation.models import streamed as streaming
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import Opened, network_of, open_model
@@ -182,3 +183,10 @@ def test_the_memory_is_as_said(llama, tmp_path):
     taken, said = map(int, told)
     whole = sum(file.stat().st_size for file in (tmp_path / "large").glob("*.safetensors"))
     assert said < whole and said / 1.2 < taken < said * 1.2, (taken, said)
+
+
+def test_a_tensor_is_checked_when_it_is_read_first(monkeypatch):
+    checked = []
+    monkeypatch.setattr(streaming, "require_finite", lambda *given: checked.append(given[1:]))
+    read = streaming._finite(None, {"a": 1, "b": 2}.get)
+    assert [*map(read, "abcab")] == [1, 2, None, 1, 2] and checked == [("a", 1), ("b", 2)]

@@ -1,6 +1,7 @@
 """The smallest window of a model on a text, beside a search through all of them."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from farfield.validation.harness.settings import settle
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import open_model
-from farfield.validation.models.smallest_window import AS_IS, SINKS, smallest_window
+from farfield.validation.models.smallest_window import AS_IS, SINKS, Search, smallest_window
 from farfield.validation.models.text import rows_of, text_of
 
 
@@ -167,3 +168,12 @@ def test_what_a_run_says_of_its_layers_is_what_its_model_does(refusal, tmp_path,
         known.embed,
         torch.zeros(1, 17, dtype=torch.long),
     )
+
+
+@pytest.mark.parametrize("least", range(12))
+def test_the_smallest_window_is_the_first_that_costs_so_little(least):
+    """At the border too; and none where each costs more."""
+    search = SimpleNamespace(ratio=lambda width: (0, 0, 1.5 if width >= least else 2))
+    widths = [1, 3, 4, 8, 10]
+    found = Search.smallest(search, widths, lambda width: width, 0.5)
+    assert found == next((width for width in widths if width >= least), None)

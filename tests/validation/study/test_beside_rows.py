@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import sympy
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import Label
@@ -28,7 +29,10 @@ def test_a_field_longer_than_the_rows_comes_with_a_size_that_fits(formula):
     assert found.field.tokens > 64 and found.fit.achieved == 64
     again = theoretical_receptive_field(found.family, "1/100", c=found.fit.value)
     assert again.tokens == 64  # what the printed command says, by the printed family
-    assert f"c = {found.fit.value} fits 64 tokens" in said(found)[-1]
+    c, family = found.fit.value, sympy.sympify(found.family.replace("^", "**"))
+    formula = str(family.subs("c", c)).replace("**", "^")
+    command = f'farfield design "{found.family}" --trf 64'
+    assert said(found)[-1] == f"c = {c} fits 64 tokens: {formula}, by {command}."
 
 
 @pytest.mark.parametrize(

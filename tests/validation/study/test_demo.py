@@ -32,6 +32,7 @@ def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):
 def test_each_model_says_its_loss_and_its_time_and_steps_are_reported(steps):
     studies, _, told = steps
     notes = [note for _, _, total, note in told if total == 0 and "of 3 models" in note]
+    assert not any(done for _, done, total, _ in told if total == 0)
     assert len(notes) == len(studies[-1].trained)
     for k, note in enumerate(notes, 1):
         form = rf", loss \d\.\d{{3}} nats after 30 steps in \d+ s; {k} of 3 models$"

@@ -8,7 +8,7 @@ import pytest
 
 import farfield
 from farfield.theory.answers.answer import Label
-from farfield.theory.answers.blocks import Curve, Note, Sentence, Table
+from farfield.theory.answers.blocks import Curve, Note, Sentence, Table, written
 from farfield.theory.answers.notation import terminal
 from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
@@ -156,6 +156,11 @@ def test_a_study_tells_what_it_is_about_and_the_others_in_a_line_each():
     mine = Studied(predict(encoding("alibi"), "mine", trained=16, tested=(64,)))
     own = dataclasses.replace(found, entries=(mine, *entries[1:3])).lead()
     assert terminal(own.text) == "3 encodings; converges: mine, ALiBi; diverges: NoPE."
+    placed = place([predict(encoding(SLOW))])
+    nobody = [*dataclasses.replace(found, asked=(), place=placed).blocks()]
+    assert nobody[0] == found.lead() and nobody[-3:] == [*placed.blocks()]
+    for details, blocks in ((True, found.blocks()), (False, found.brief())):
+        assert found.text(details=details) == written(blocks, details=details)
     whole, plain = (found.text(details=True, unicode=sign) for sign in (True, False))
     assert plain.isascii() and "−n/64" in whole
     others = found.blocks()[len(entries[0].prediction.blocks()) :]
@@ -187,6 +192,8 @@ def test_a_row_of_the_demonstration_leaves_out_what_has_no_number():
 def test_five_parameters_without_a_value_are_four_and_no_more():
     found = predict(encoding("-(a+b+c+d+f)*n"))
     assert found.missing == "TRF and leak need values for a, b, c, d"
+    assert predict(encoding("rope")).longest_leak is None
+    assert terminal(predict(encoding("-n"), "mine").sentences()[0].text).startswith("mine: ")
     for name, first in (("rope", Note), ("0", Table)):
         kinds = [type(block) for block in predict(encoding(name))._numbers()]
         assert kinds[0] is first and kinds.count(Table) == (first is Table)

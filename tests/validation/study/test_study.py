@@ -16,6 +16,7 @@ from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import entry
+from farfield.validation.harness.settings import settle
 from farfield.validation.json_files import writable_folder
 from farfield.validation.study.place import (
     _cell,
@@ -31,12 +32,6 @@ from farfield.validation.study.study import (
     survey,
 )
 from farfield.validation.table_cells import field_text
-
-
-@pytest.mark.parametrize("name", ["kerple_log", "rope"])
-def test_what_has_no_number_says_why(name):
-    prediction = predict(encoding(name))
-    assert prediction.missing and not prediction.receptive_fields and not prediction.leaks
 
 
 def test_a_divergent_series_has_row_fields_only():
@@ -110,6 +105,8 @@ def test_what_cannot_be_placed_is_studied_all_the_same(speaks):
     verdicts = [e.prediction.convergence.verdict for e in s.entries]
     assert verdicts == [Verdict.CONDITIONAL, Verdict.OUT_OF_SCOPE, Verdict.DIVERGES]
     assert s.place is None and speaks(s)
+    for found in (e.prediction for e in s.entries[:2]):
+        assert found.missing and not found.receptive_fields and not found.leaks
 
 
 def test_large_numbers_are_short():
@@ -164,6 +161,8 @@ def test_each_setting_of_a_survey_is_one_of_its_models():
     assert (found.lengths, found.entries[0].prediction.row_length) == ((24, 48, 96), 96)
     usual = survey([("-n", encoding("-n"))], preset_name="tiny")
     assert (usual.settings["seed"], usual.settings["text"]) == (0, None)
+    own = survey([("-n", encoding("-n"))], preset_name="first").settings["measure"]["lengths"]
+    assert [*own] == [*settle("first", {"encoding": "nope"}).measure.lengths] != []
     assert usual.lengths[0] == usual.settings["length"] and len(usual.lengths) > 1
     bare = dataclasses.replace(usual, settings={"length": 64, "measure": {"lengths": ()}})
     assert bare.lengths == (64, 256, 1024), "4 and 16 times the training length"
