@@ -173,8 +173,6 @@ def _last(bias: Expr, limit: fmpq, closed: bool) -> Fields:
 def _vanishes(row: Series, j: int, limit: fmpq, closed: bool) -> bool:
     """Whether exp(p(j) - p(0)) rounds to 0, proved by balls."""
     (bias, k), (origin, first) = row.at(j), row.at(0)
-    if bias is S.NegativeInfinity:
-        return True
     at, start = compile_ball(bias), compile_ball(origin)
 
     def below() -> bool | None:

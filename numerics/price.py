@@ -518,8 +518,6 @@ def _within(row: Series, at: int, asked: Reach) -> bool | None:
 
     def decided() -> bool | None:
         others, weight, height = _others(row, at), _weight(row, at), _height(row, at)
-        if weight == 0:
-            return False
         if others == 0:
             return True
         least = arb(others / against) if isinstance(others, fmpq) else others / arb(against)

@@ -265,7 +265,7 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
     if not isinstance(field.answer, Exact):
         check_time()
         raise Unreachable(str(field.reason))
-    w = max(1, field.answer.tokens)
+    w = field.answer.tokens
     return least(lambda j: _within(s, j, asked), 0, guesses=(w - 1, w, w + 1), first=w)
 
 

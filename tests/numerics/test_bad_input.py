@@ -1,6 +1,7 @@
 """What is refused, by every question of the room: one line that names what is wrong."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from farfield import (
     reach,
     sampled_certificate,
     window_certificate,
+    window_error,
 )
 from farfield import theoretical_receptive_field as field
 from farfield.numerics.price import head_prices
@@ -29,6 +31,7 @@ GOOD = {  # a question, and options with which it has an answer
     sampled_certificate: {"query": ONES, "keys": ONES, "window": 4, "error": 1},
     window_certificate: {"query": ONES, "keys": ONES, "window": 2, "error": "1/10"},
     certified_window: {"f": "-n", "error": "1/2", "logit_bound": 1, "value_bound": 1},
+    window_error: {"f": "-n", "width": 8, "logit_bound": 1, "value_bound": 1},
     layered_receptive_field: {"f": "-n", "layers": 3, "length": 64},
     field: {"f": "-n", "eps": "1/10"},
     price_of_distance: {"f": "-n", "distance": 2},
@@ -62,6 +65,10 @@ REFUSED = [  # a question, the option that is changed, and what is said
     (certified_window, {"error": "nan"}, "not a rational"),
     (certified_window, {"logit_bound": -1}, "logit_bound"),
     (certified_window, {"value_bound": 0}, "value_bound"),
+    (certified_window, {"row": 3, "sinks": 4}, "sinks 4 are more than the row of 3 keys"),
+    (certified_window, {"gate": "1/2"}, "-n has no gates: gate 1/2 belongs to a gated decay"),
+    (certified_window, {"f": "rope", "gate": "1/2"}, "gate 1/2 belongs to a gated decay, not to"),
+    (window_error, {"sink_weight": 2}, "sink_weight 2 without sinks"),
     *((layered_receptive_field, {"mixing": x}, "mixing") for x in (0, 2)),
     (layered_receptive_field, {"q": 1}, "q 1"),
     (layered_receptive_field, {"f": "-log(1+n)", "length": None}, "diverges"),
@@ -70,6 +77,8 @@ REFUSED = [  # a question, the option that is changed, and what is said
         for x in (0, 1.0, "0", "-1", "2", "abc", "inf", math.nan, "0." + "1" * 10**6, None, True)
     ),
     (field, {"eps": 10**5000}, "eps"),
+    (field, {"eps": Fraction(1, 2**4096)}, "more than 4096 bits"),
+    (field, {"exact": "yes"}, "exact yes is neither True nor False"),
     (field, {"eps": b"0.1"}, "eps"),
     *((field, {"budget_s": x}, "seconds, at least 0") for x in ("soon", None, math.nan, -1, True)),
     (field, {"f": "kerple_log"}, "r1, r2"),

@@ -40,6 +40,9 @@ def test_heads_masks_and_other_mechanisms():
         assert (found.status, found.distance) == ("out_of_scope", 63)
         assert attention_ceiling(other, 4, length=64, distance=9).distance == 9
     assert attention_ceiling("alibi", 4, length=64, bca=8).status == "out_of_scope"
+    vast = attention_ceiling("-exp(n)", 4, length=2000, distance=1000)
+    assert (vast.status, vast.value, vast.label) == ("unknown", None, None)
+    assert str(vast.reason) == "the price is finite and beyond float64"
 
 
 @pytest.mark.parametrize(("f", "bound"), [("-n/32", 4), ("-2*log(1+n)", 3), ("alibi", 3), ("0", 1)])

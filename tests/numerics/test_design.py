@@ -460,6 +460,9 @@ def test_the_stages_of_a_design_are_told():
 def test_an_integer_that_is_not_reached_has_neighbours():
     found = design("window", layered=202, layers=12)
     assert found.value is None and found.nearest == (201, 206) and found.reason.code == "never"
+    assert found.label == "approximate"  # layers are a model in float64
+    jump = design("-floor(n/4)/a", horizon=5, dtype="fp16")  # 5 keys have the bias of 4
+    assert (jump.nearest, jump.status, jump.label) == ((4, 8), "exact", "certified")
     heads = design("window", layered=[201, 202], layers=12)
     assert heads.values == () and heads.heads[0].value is not None and heads.encoding is None
     assert heads.reason.code == "never" and "2 heads with" not in heads.text()
@@ -565,6 +568,8 @@ ORDERS = [  # a bias in a, the order of its tails, the ends of a
     ("-a*floor(n/8)", -1, "0", "oo"),
     ("-a*n-sqrt(a)*log(1+n)", -1, "0", "oo"),
     ("a*(n-1)**2+a**2*(n-1)**4", None, "0", "oo"),  # they move inwards at 0, then outwards
+    ("-a*n-floor(n/2)", -1, "0", "oo"),
+    ("-a*n-frac(n/3)+floor(a)", -1, "0", "oo"),
     ("Piecewise((-a*n,n<20),(-oo,True))", -1, "0", "oo"),
     ("Piecewise((-a*n,n<20),(-2*a*n,True))", None, "0", "oo"),
     ("Piecewise((-a*n,n<20+a),(-oo,True))", None, "0", "oo"),
@@ -636,10 +641,13 @@ def test_a_proved_order_of_tails_is_that_of_the_ratios_of_their_terms(text, orde
         ("floor(n/2)+n", 1),
         ("Max(floor(n/2),3-n)", None),
         ("2*n**3-9*n**2+12*n", None),
+        ("frac(n/20)", None),
+        ("Mod(n,20)-1/(n+1)", None),
+        ("n-20*floor(n/20)", None),
     ],
 )
 def test_a_function_of_distances_rises_or_falls_as_it_is_proved(text, way):
-    f = sympy.sympify(text, {"n": n, "Rational": Rational})
+    f = sympy.sympify(text, {"n": n, "Rational": Rational, "frac": sympy.frac})
     steps = [float((f.subs(n, k + 1) - f.subs(n, k)).evalf(30)) for k in range(40)]
     assert rises(f) == way
     assert way is None or (all(way * step >= 0 for step in steps) and any(steps) is (way != 0))
@@ -839,6 +847,30 @@ def test_no_bias_reaches_more_than_the_keys_that_share_alike():
     assert near.most(near) == 1 + math.floor(math.exp(29)) and far.most(far) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "relation", "limit", "bias", "skipped"),
+    [
+        ("trf", "=", 8, sympy.Piecewise((-n, n < 7), (-S.Infinity, True)), True),
+        ("trf", "=", 7, sympy.Piecewise((-n, n < 7), (-S.Infinity, True)), False),
+        ("trf", ">=", 8, sympy.Piecewise((-n, n < 7), (-S.Infinity, True)), False),
+        ("trf", "=", 5, -sympy.floor(n / 4), False),
+        ("horizon", "=", 4, -a * sympy.floor(n / 4), False),
+        ("horizon", "=", 5, -a * sympy.floor(n / 4), True),  # the keys 4 and 5 are alike
+        ("horizon", "=", 8, -a * sympy.floor(n / 4), False),
+        ("reach", "=", 8, sympy.Piecewise((-n, n < 7), (-S.Infinity, True)), False),
+    ],
+)
+def test_an_integer_is_skipped_where_the_formula_shows_it(name, relation, limit, bias, skipped):
+    asked = quantity(name, {"advantage": 7})
+    assert Target(asked, relation, Rational(limit)).skipped(bias) is skipped
+
+
+def test_targets_that_meet_at_one_place_cannot_be_told_apart():
+    """A field of at most 64, and 1/100 or more beyond 64."""
+    found = design("-a*n", trf="<=64", leak=">=1/100", trained=64)
+    assert found.status == "unknown" and "could not be told apart" in str(found.reason)
+
+
 def test_a_share_that_is_met_exactly_is_within_a_bound_that_holds_it():
     leak, bias = quantity("leak", {"trained": 4}), sympy.Piecewise((0, n < 8), (-S.Infinity, True))
     assert leak.within(bias, S.Half) and not leak.within(bias, S.Half, strict=True)
@@ -864,6 +896,7 @@ def test_heads_are_spaced_geometrically():
     assert made.biases == found.encoding.biases
     assert made.slopes() == pytest.approx([float(v) for v in found.values])
     assert found.costs[0].keys() == {"leak(2048)", "horizon(bf16)", "window(1/100)"}
+    assert f"slopes: {float(found.values[0]):.6g}" in re.sub(r"slopes: +", "slopes: ", found.text())
     listed = design("-a*log(1+n)", trf=[16, 64, 100])
     assert listed.achieved == (16, 64, 100) and listed.encoding.num_heads == 3
     assert found.targets == ("TRF(1 %) = 16 to 8192",)

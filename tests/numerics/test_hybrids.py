@@ -1,6 +1,7 @@
 """A model of unlike layers: how far influence comes, against convolutions by hand."""
 
 import json
+import types
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import sympy
 
 from farfield import encoding
 from farfield import layered_receptive_field as field
-from farfield.numerics.depth import _quantile, _window_of
+from farfield.numerics.depth import _quantile, _window_of, total_of
+from farfield.numerics.search import Bracket
+from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
+from farfield.theory.answers.answer import InputError
 
 LOCAL = {"window": 100, "mixing": "1/20"}
 
@@ -131,6 +135,23 @@ def test_a_bracket_of_several_heads_holds_that_of_each():
 )
 def test_layers_are_a_number_or_a_list_of_all(refusal, layers, options, why):
     refusal(why, field, layers=layers, length=64, **options)
+
+
+def test_a_step_that_is_seldom_taken_leaves_one_token():
+    found = field("-n", 1, mixing="1/10000000000", q="0.999999999")
+    assert found.bracket == Bracket(1, 1) and found.span() == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("why", "said"), [(Unreachable("hard"), InputError), (OutOfTime(), OutOfTime)]
+)
+def test_a_sum_out_of_reach_is_refused_and_one_out_of_time_is_not(why, said):
+    def total():
+        raise why
+
+    with pytest.raises(said) as raised:
+        total_of(types.SimpleNamespace(total=total))
+    assert raised.value is why or "no sum in reach: hard" in str(raised.value)
 
 
 def test_ten_thousand_layers_are_read():

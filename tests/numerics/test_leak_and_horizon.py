@@ -1,6 +1,7 @@
 """Leak and dtype horizon: closed forms, brute force, NumPy's own rounding."""
 
 import math
+import types
 
 import mpmath
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from flint import arb
 
 from farfield import design, dtype_horizon, encoding, leak
+from farfield.numerics.horizon import _short
 from farfield.numerics.questions import numeric
 
 
@@ -81,6 +83,8 @@ def test_horizons_of_halvings_are_those_of_torch_formats(long, names):
             False,
             2**25 - 1,
         ),  # a slope that is secretly 0
+        ("7/2-log(1+n)", "fp16", False, 2**25 - 1),
+        ("5-n*log(2)", "fp16", False, 25),
         ("where(n<7,0,-oo)", "fp16", False, 7),
         ("Piecewise((0,n<4),(-100,n<10),(-1,n<12),(-200,True))", "fp32", False, 12),
         ("alibi", "fp16", False, 4437),
@@ -146,3 +150,18 @@ def test_a_number_has_twenty_bits_or_an_error_below_1e_12(middle, radius, told):
 def test_a_share_that_no_float_holds_is_not_told_as_zero(f):
     assert 0 < leak(f, 2048, 4096).value < 1e-300
     assert leak("window", 64, 256, w=16).value == 0
+
+
+@pytest.mark.parametrize("center", [0.25, 0.75])
+def test_a_leak_that_is_not_enclosed_is_unknown(monkeypatch, center):
+    row = types.SimpleNamespace(tail=lambda m: arb(center, 0.8), total=lambda: arb(1))
+    monkeypatch.setattr("farfield.numerics.leak.summed", lambda bias, n: row)
+    found = leak("-n", 5)
+    assert (found.status, found.value) == ("unknown", None)
+    assert str(found.reason) == "the sums are enclosed no further"
+
+
+def test_a_tie_beyond_all_digits_is_told_by_its_power():
+    found = dtype_horizon("-25*n*log(2)/2^300", "fp16")
+    assert found.status == "unknown" and "b_(about 2^301)/b_0 agrees" in str(found.reason)
+    assert (_short(10**30 - 1), _short(10**30)) == ("9" * 30, "(about 2^100)")

@@ -10,6 +10,7 @@ import sympy
 
 from farfield import encoding, price_of_distance, reach
 from farfield.numerics.float_rows import head_prices
+from farfield.numerics.levels import BeyondCounting
 from farfield.numerics.search import Bracket, Exact
 from farfield.numerics.summation.series import _series
 from farfield.theory.functions.nodes import n
@@ -138,6 +139,9 @@ TELESCOPE = "-log(n+1)-log(n+2)"
     ("text", "advantage", "options", "answer", "intervals"),
     [
         ("-n/2", "1/2", {"length": 2}, Exact(2), ((0, 1),)),  # a tie is within reach
+        ("-(1/2+1/10^30)*n", "1/2", {"length": 2}, Exact(1), ((0, 0),)),
+        ("-(1/2-1/10^30)*n", "1/2", {"length": 2}, Exact(2), ((0, 1),)),
+        ("-n", -(10**5), {"length": 1}, Exact(1), ((0, 0),)),
         ("-n*log(2)", 0, {}, Exact(1), ((0, 0),)),
         (TELESCOPE, 0, {"share": "1/6"}, Bracket(1, 2), None),
         (TELESCOPE, 0, {"share": "0.1666666667"}, Exact(1), ((0, 0),)),
@@ -198,3 +202,13 @@ def test_rows_that_balls_do_not_sum_are_priced_in_floats(monkeypatch, share):
         assert found.intervals == tuple((a, b - 1) for a, b in ends.reshape(-1, 2).tolist())[:64]
     found = price_of_distance(f, 7, length=length)
     assert found.value == prices[7] and str(found.reason).endswith("; float64 sums")
+
+
+def test_a_count_of_which_nothing_is_proved_is_unknown(monkeypatch):
+    def runs(self):
+        raise BeyondCounting(None)
+
+    monkeypatch.setattr("farfield.numerics.levels.SuperlevelSet.runs", runs)
+    found = reach("-n", 7)
+    assert (found.status, found.answer) == ("unknown", None)
+    assert str(found.reason) == "the answer has more than 1024 bits"

@@ -283,3 +283,8 @@ def test_bounds_are_those_of_the_row_that_is_seen():
     assert found.bounds[0] == 0 <= found.bounds[1] < 1e-13
     assert attention_resolution([0.0, -900.0]).bounds[1] == 1
     assert attention_resolution([1e300, 0.0]).value == 1
+
+
+def test_a_scale_may_be_an_expression():
+    one, other = (attention_resolution("-n", 9, scale=s) for s in (1 / sympy.sqrt(64), "1/8"))
+    assert (one.value, one.scale) == (other.value, other.scale)

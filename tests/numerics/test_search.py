@@ -9,9 +9,10 @@ from flint import arb, ctx, fmpq
 from sympy import Rational
 
 from farfield import theoretical_receptive_field
-from farfield.numerics.field_search import TailComparison, searched
+from farfield.numerics.field_search import TailComparison, _Tie, searched
 from farfield.numerics.search import Bracket, Enclosure, Exact, decide, doubled, least, narrowed
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
+from farfield.theory.functions.balls import Undefined
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -155,3 +156,44 @@ def test_a_field_whose_logarithm_is_beyond_floats_is_a_lower_bound():
     """`T_j / B` is about `log(j)^-0.01`: TRF(1/1000) is about e^(10^300), and 2^1100 is proved."""
     field = theoretical_receptive_field("-log(1+n)-1.01*log(1+log(1+n))", "1/1000")
     assert field.answer == Bracket(2**1_100 + 1, None)
+
+
+class Fog(Tails):
+    """Tails that no precision tells from eps B at some j."""
+
+    def __init__(self, first, last, why=None):
+        super().__init__(2 if why else math.inf, why)
+        self.fog = range(first, last + 1)
+
+    def tail(self, j):
+        exact = super().tail(j)
+        return arb(exact) + arb(0, 1) if j in self.fog else exact
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "answer", "said"),
+    [
+        (1000, 1000, Bracket(1000, 1001), "1000 if T_1000 is less, otherwise 1001"),
+        (998, 1003, Bracket(998, 1004), "as far as known"),
+        (990, 2**80, Bracket(990, None), "as far as known"),
+    ],
+)
+def test_a_tie_is_told_with_the_nearest_decided_on_both_sides(first, last, answer, said):
+    found, reason = searched(TailComparison(Fog(first, last)), Rational(1, 1000), every_digit=True)
+    assert found == answer and reason.code == "tie"
+    assert "differ by at most" in str(reason) and str(reason).endswith(said)
+
+
+def test_a_tie_whose_second_precision_is_out_of_reach_says_both():
+    compare = TailComparison(Fog(5, 5, Unreachable("hard")))
+    compare.series.known = 1
+    with pytest.raises(_Tie, match=r"differ by at most .*; hard"):
+        compare.below(5, Rational(1, 6))
+
+
+def test_terms_that_are_undefined_leave_the_search_without_a_guess(monkeypatch):
+    def term(self, j):
+        raise Undefined("no value")
+
+    monkeypatch.setattr(Tails, "term", term)
+    assert searched(TailComparison(Tails()), Rational(1, 1000), every_digit=True)[0] == Exact(1000)

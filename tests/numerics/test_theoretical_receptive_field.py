@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from farfield import encoding, theoretical_receptive_field
 from farfield.numerics.field_search import TailComparison, _Tie
 from farfield.numerics.questions import diverges, obstacle
+from farfield.numerics.receptive_field import _by_floats
 from farfield.numerics.search import Bracket, Enclosure, Exact
-from farfield.numerics.summation.series import series
+from farfield.numerics.summation.series import _series, series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
@@ -450,3 +451,24 @@ def test_no_sharper_tail_where_the_total_decides_nothing(known, asked):
     with pytest.raises(_Tie, match="differ by at most"):
         TailComparison(Sums()).below(10**9, sympy.Rational(1, 2))
     assert len(tails) == asked
+
+
+def test_sums_in_floats_tell_what_is_far_from_a_threshold():
+    """The tails of four equal keys are 4, 3, 2, 1."""
+    why = Unreachable("hard")
+    near = _by_floats(sympy.S.Zero, sympy.Rational(1, 2), 4, why)
+    assert near["answer"] == Bracket(2, 4) and near["status"] == "enclosed"
+    assert (near["reason"].code, near["label"]) == ("tie", "approximate")
+    far = _by_floats(sympy.S.Zero, sympy.Rational(3, 8), 4, why)
+    assert (far["tokens"], far["answer"]) == (3, Exact(3)) and far["total"].contains(4)
+    assert str(far["reason"]) == "hard; float64 sums"
+    alone = _by_floats(sympy.S.Zero, sympy.Rational(1, 2), 1, why)
+    assert alone["tokens"] == 1
+
+
+def test_floats_of_one_head_mark_the_answer_of_all(monkeypatch):
+    monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
+    _series.cache_clear()
+    found = theoretical_receptive_field(["-n*sin(n)^2", "n/10"], "1/100", length=5_000)
+    assert [h.label for h in found.heads] == ["approximate", "certified"]
+    assert (found.tokens, found.label) == (found.heads[1].tokens, "approximate")

@@ -87,7 +87,7 @@ def accurate(e: Expr) -> Expr | None:
     >>> accurate(sympy.log(1 + sympy.exp(-n))), accurate(sympy.exp(sympy.exp(-n)) - 1)
     (log1p(exp(-n)), expm1(exp(-n)))
     """
-    if isinstance(e, sympy.log) and e.args[0].is_Add:
+    if isinstance(e, sympy.log):
         constant, rest = e.args[0].as_coeff_Add()
         return log1p(rest) if constant == 1 and logarithm(rest) is not None else None
     if not e.is_Add:

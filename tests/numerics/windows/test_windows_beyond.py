@@ -96,6 +96,11 @@ def test_no_window_belongs_to_blockwise_attention_whatever_the_mechanism():
             assert (found.status, found.reason.code) == ("out_of_scope", "bounded_support")
 
 
+def test_sinks_may_fill_the_row_and_the_window():
+    assert certified_window("-n", "1/10", 1, 1, row=4, sinks=4).sinks == 4
+    assert window_error("-n", 4, 1, 1, sinks=4, sink_weight=0).sinks == 4
+
+
 def test_bounded_logits_need_windows_as_long_as_the_row():
     for beta, eta in ((0.5, 0.5), (1.0, 0.1)):
         for i in (20, 200):

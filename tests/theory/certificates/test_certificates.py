@@ -291,6 +291,11 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         (kept_roots, (sympy.sqrt(6) + sympy.pi**2,), Root(6, HALF) + sympy.pi**2),
         (lambda *g: [*_digits_of(*g)], (1 / LN2 - 1, 1), [(LN2, 2), (1 / LN2, 2), (LN2, 4)]),
         (lambda *g: [*_digits_of(*g)], (LN2 - HALF, 1), [(LN2, 2)]),
+        (
+            lambda *g: [*_digits_of(*g)],
+            (1 / LN2 - sympy.Rational(1442695, 10**6), 1),
+            [(LN2, 12), (1 / LN2, 12), (LN2, 6)],
+        ),
         (lambda *g: [*_digits_of(*g)], (A / LN2 - 1, 0), [(LN2, 0), (1 / LN2, 0)]),
     ],
 )

@@ -16,12 +16,13 @@ from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.signs import Context
-from farfield.theory.functions import gamma
+from farfield.theory.functions import gamma, lambert
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import (
     ARITHMETICS,
     Function,
+    needs_of,
     records,
     register,
 )
@@ -216,6 +217,18 @@ def test_binomials_of_any_bottom_are_those_of_gamma(k):
         )
 
 
+def test_derivatives_of_lamberts_function_are_polynomials_over_powers():
+    """x^j W^(j) = p_j(w)/(1 + w)^(2 j - 1) at w = W(x)."""
+    w, numerator = sympy.LambertW(X), [0, 1]
+    for j in range(1, 5):
+        for x in (R(1, 3), R(7, 2)):
+            exact = sympy.N((X**j * w.diff(X, j)).xreplace({X: x}), 30)
+            at = sympy.N(w.xreplace({X: x}), 30)
+            found = sum(c * at**k for k, c in enumerate(numerator)) / (1 + at) ** (2 * j - 1)
+            assert abs(found - exact) < 1e-20 * abs(exact)
+        numerator = lambert._next_numerator(numerator, j)
+
+
 @pytest.mark.parametrize("s", [acb(65), acb(100, 50), acb(10**9)])
 def test_a_rest_of_omega_has_as_many_digits_as_are_asked(s):
     """v = -log(1 + (v - log s)/s)."""
@@ -375,6 +388,10 @@ def test_facts(name):
         found = values(e)
         if record.domain is not None:
             quantity, least = record.domain(*e.args)
+            for x in LINE:  # at the edge there is a value, or none
+                if enclose(quantity, 64, {X: x}) == 0:
+                    fact = "positive" if enclose(e, 64, {X: x}) is None else "nonnegative"
+                    assert [*needs_of(e)] == [(quantity, fact)], (e, x)
             for x in POINTS:
                 ball = enclose(quantity, 64, {X: x})
                 if ball < 0 or (ball == 0 and least > 0):
