@@ -85,7 +85,7 @@ class ModelOnText:
     bos: int | None
     encode: Encode | None
     settings: Settings
-    held: int | None
+    held: int | None = None
 
     @property
     def length(self) -> int:
