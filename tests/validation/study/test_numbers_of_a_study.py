@@ -203,6 +203,9 @@ def test_a_row_of_the_demonstration_leaves_out_what_has_no_number():
     cells = SLOW, "converges", "30", "10", near, "4.500 (4.400-4.700)"
     assert demo_row(Studied(p).with_lines(lines(1.5))) == cells
     assert demo_row(Studied(p).with_lines(blind)) == (*cells[:2], "", *cells[3:])
+    for none in (None, dataclasses.replace(p.forecast, ratio=None)):
+        alone = Studied(dataclasses.replace(p, forecast=none)).with_lines(lines(1.5))
+        assert demo_row(alone) == (*cells[:4], "", cells[5])
 
 
 def test_five_parameters_without_a_value_are_four_and_no_more():
