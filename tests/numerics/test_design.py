@@ -832,6 +832,8 @@ def test_a_quantity_is_what_its_record_says(name):
     assert asked.approximate is (asked.answer(-n).label is Label.APPROXIMATE)
     sizes = (None, None, False, False) if name == "horizon" else (64, None, False, True)
     assert (asked.size, whole.size, asked.whole, whole.whole) == sizes
+    plain = {"leak": "<=", "reach": ">=", "resolution": ">="}.get(name, "=")
+    assert read_targets(asked, 8 if asked.integer else "1/8")[0].relation == plain
     wave = -n + sympy.sin(n)
     row = sympy.Piecewise((wave, n < 64), (S.NegativeInfinity, True))
     assert asked.row(wave) == (wave if name == "horizon" else row)
@@ -969,6 +971,7 @@ BAD = [
     (("-n-a",), {"trf": ">=64, <=3"}, r"TRF\(1 %\) >= 64 is met by no a"),  # it is 5
     (("-a*n",), {"trf": [4, 8, 9], "leak": ["1/8", "1/9"]}, r"for \[2, 3\] heads"),
     (("-a*n",), {"leak": ("-1", "1/2"), "heads": 3}, "leak from -1 to 1/2: accepted are positive"),
+    (("-a*n",), {"leak": ("1/2", "-1"), "heads": 3}, "leak from 1/2 to -1: accepted are positive"),
     (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
     (("-n",), {"trf": 8}, r"accepted: a formula with one, as c\*\(-n\)"),
     (("-a*b*n",), {"trf": 8, "parameter": "a"}, "fix the others: b=1"),
@@ -1017,6 +1020,27 @@ def test_a_coordinate_is_the_logarithm_of_a_distance(formula, ends, values, reac
     line = ParameterLine(read_family(formula), sympy.Interval.open(*map(sympy.sympify, ends)))
     assert [line.at(u) for u in (-1.0, 0.0, 1.0)] == [Rational(x) for x in values]
     assert line.reach == reach
+
+
+def test_an_end_is_closed_where_it_is_one_of_the_domain_and_belongs_to_it():
+    whole, part = (read_family("-a*n", assumptions={"a": d}) for d in ("positive", "(0, 1]"))
+    assert ParameterLine(whole, sympy.Interval(1, S.Infinity)).closed == [False, False]
+    assert ParameterLine(part, sympy.Interval.Lopen(0, 1)).closed == [False, True]
+    assert ParameterLine(part, sympy.Interval.open(0, 1)).closed == [False, False]
+
+
+def test_no_field_is_of_no_token_and_every_one_is_of_more():
+    line, field = ParameterLine(read_family("-a*n"), sympy.Interval.open(0, 1)), quantity("trf", {})
+    for relation, held in (("<=", False), (">", True)):
+        bound = Target(field, relation, S.Zero)
+        assert bound.trivial and line.holds(bound, S.Half) is held
+        assert (line.violation(bound, 0.0) < 0) is held
+
+
+def test_a_dialect_is_that_of_the_family():
+    for dialect, step in ((None, "ceiling"), ("inclusive", "floor")):
+        family = read_family("window", dialect=dialect)
+        assert support_step(family.formula, family.parameter) == step
 
 
 def test_counts_are_written_to_the_digits_that_they_have():
