@@ -31,16 +31,6 @@ def test_exit_codes_follow_the_verdict(run):
     assert code == 1 and "undecided" in out and "budget" in out
 
 
-def test_an_entry_of_the_atlas_is_printed_and_written(run, tmp_path):
-    code, out, err = run("atlas", "type1", "--page", "--out", str(tmp_path))
-    assert code == 0, err
-    assert out.strip().endswith(f"page: {tmp_path / 'type1' / 'index.html'}")
-    assert "qin2024.satisfies.type1" in out
-    found = json.loads((tmp_path / "type1" / "entry.json").read_text(encoding="utf-8"))
-    printed = json.loads(run("atlas", "type1", "--json")[1])
-    assert found["prediction"] == printed["prediction"] and found["kind"] == printed["kind"]
-
-
 def test_a_list_in_each_form_and_what_is_no_text(run, tmp_path):
     listed = tmp_path / "biases.txt"
     lines = ("-n/8", "-log(x)", "-(a+b^2-1)*log(1+n)")

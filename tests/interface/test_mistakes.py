@@ -95,6 +95,12 @@ SLIPS = {
         "--runs",
         ".",
     ): r"^farfield: qin2024.fig4: no runs of type1, ex",
+    (
+        "figures",
+        "qin2024.fig3",
+        "--runs",
+        "/nowhere",
+    ): r"runs folder '/nowhere' does not exist",
     ("claims", "qin"): r"no claim 'qin'; the nearest of \d+: qin2024, ",
     ("papers", "fig66"): r"'fig66' is no paper, claim, figure, table or theorem; the nearest",
     ("stdy", "-n"): r"'stdy' is no verb; did you mean 'study'\?",

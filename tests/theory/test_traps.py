@@ -57,6 +57,7 @@ CONVERGES = """
     -n*tanh(loggamma(2+1/10**8))
     -n**loggamma(1-1/10**9)
     n*sin(loggamma(1+1/cosh(14)))
+    -n*acos(tanh(53))
 """.strip().splitlines()
 DIVERGES = """
     -(LambertW(1)+log(LambertW(1))+1)*log(n)
@@ -92,6 +93,7 @@ DIVERGES = """
     -log(n)*Abs(sin(n))
     log(n)*gamma(-3/2-1/n)
     n*tanh(acosh(1+exp(-14)))
+    n*sin(acosh(1+1/10**70))
 """.strip().splitlines()
 OPEN = {  # decided by hand, and left open: waves beyond one sinusoid, cancellations, arctangents
     "converges": """

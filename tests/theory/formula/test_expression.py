@@ -232,6 +232,7 @@ BAD = {  # the text, and what the message about it says
     "sqrt(-2)*n": "column 1: is not a real number",
     "(-1)**(1/2)*n": "column 1: is not a real number",
     "acos(2)*n": "column 1: is not a finite real number that can be evaluated",
+    "acos(1+1/10^30)*n": "column 1: is not a finite real number that can be evaluated",
     "1/0*n": "column 3: is undefined (a division by zero)",
     "n/(1-1)": "column 3: is undefined (a division by zero)",
     "0**-1+n": "column 1: is undefined (a division by zero)",

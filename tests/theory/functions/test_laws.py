@@ -16,15 +16,17 @@ from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.signs import Context
+from farfield.theory.formula.grammar import read
 from farfield.theory.functions import gamma, lambert
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import OpaqueRational, evaluated_if_small, is_small, n
 from farfield.theory.functions.record import (
     ARITHMETICS,
     Function,
     needs_of,
     records,
     register,
+    unproved_needs,
 )
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.scale import term_expression
@@ -418,6 +420,52 @@ def test_facts(name):
                 assert enclose(record.complement(*args), 160).overlaps(1 - ball), (e, x)
             if record.branch is not None:
                 assert enclose(record.branch(Numbers, *args), 160).overlaps(ball), (e, x)
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ("-log(1+n)", []),
+        ("-log(n)", [("n", "positive")]),
+        ("n*log(n-2)", [("n-2", "positive")]),
+        ("1/(n-3)", [("n-3", "nonzero")]),
+        ("-(n-4)^-2", [("n-4", "nonzero")]),
+        ("(n-3)^2", []),
+        ("sqrt(n-2)", [("n-2", "nonnegative")]),
+        ("(n-5)^(2/3)", [("n-5", "nonnegative")]),
+        ("(n-5)^(-2/3)", [("n-5", "positive")]),
+        ("-log(n)*sqrt(n-1)", [("n-1", "nonnegative"), ("n", "positive")]),
+        ("1/log(n)", [("log(n)", "nonzero"), ("n", "positive")]),
+        ("acosh(n)", [("n-1", "nonnegative")]),
+        ("-exp(-n)-pi*n-E*n-cos(n)-erf(n)-a*n-n^a-n^n", []),
+        ("-tan(n)", None),
+        ("-Mod(n,3)", None),
+        ("where(n<3,0,-n)", None),
+        ("(n-2)^n", None),
+        ("n^(a-2)", None),
+    ],
+)
+def test_what_a_formula_needs_for_a_value(text, needs):
+    found = unproved_needs(read(text))
+    assert found == (None if needs is None else [(read(x), fact) for x, fact in needs])
+
+
+def test_what_is_small_is_evaluated_and_nothing_else():
+    whole = sympy.Integer
+    for value, small in [(100, True), (-100, True), (101, False), (R(1, 100), True)]:
+        assert is_small(sympy.sympify(value)) is small
+    assert not is_small(R(1, 101)) and not is_small(sympy.pi) and is_small(whole(900), 900)
+    gamma_of, log_gamma = (
+        evaluated_if_small(sympy.gamma, large_opaque=True),
+        evaluated_if_small(sympy.loggamma, of_numbers=False),
+    )
+    assert gamma_of(whole(5)) == 24 and gamma_of(n + 1) == sympy.gamma(n + 1)
+    assert isinstance(gamma_of(whole(101)).args[0], OpaqueRational)
+    assert gamma_of(sympy.sqrt(2)).args == (sympy.sqrt(2),)
+    assert log_gamma(whole(1)).args == (1,) and log_gamma(whole(101)).args == (101,)
+    choose = evaluated_if_small(sympy.binomial)
+    assert choose(whole(5), whole(2)) == 10 and choose(n, whole(2)).args == (n, 2)
+    assert choose(whole(101), whole(2)).args == (101, 2)
 
 
 class Numbers:
