@@ -109,9 +109,9 @@ def _times(a: int | None, b: int | None) -> int | None:
 def _order(p: Expr) -> int | None:
     """The sign of every D_n, in s."""
     moving = sympy.Add(*(t for t in sympy.Add.make_args(p) if t.has(_S) and t.has(n)))
-    u, f = moving.as_independent(n, as_Add=False)
-    if not moving or not f.has(_S):
-        rate = 0 if not moving else None if u.has(*_STEPS) else sign(diff(u, _S))
+    u, f = moving.as_independent(n)
+    if not f.has(_S):
+        rate = None if u.has(*_STEPS) else sign(diff(u, _S))
         return _times(rate, rises(f))
     ways: list[int | None] = []
     while len(ways) <= FIRST and None not in ways and not moving.has(*_STEPS):
@@ -153,7 +153,7 @@ def _composed(f: Expr) -> int | None:
     if f.is_Add or isinstance(f, (sympy.Min, sympy.Max)):
         return _agreed(map(_composed, f.args))
     if f.is_Mul:
-        factor, rest = f.as_independent(n, as_Add=False)
+        factor, rest = f.as_independent(n)
         return None if rest.is_Mul else _times(constant_sign(factor), _composed(rest))
     record, inner = record_of(f.func), f.args[0]
     if isinstance(f, (*_ROUNDED, sympy.exp)) or (record is not None and record.odd):

@@ -214,7 +214,6 @@ def _of(goal: _Goal, family: Family) -> Design:
 def _of_heads(goal: _Goal, family: Family, designs: Sequence[Design]) -> Design:
     """The design of several heads, from that of each."""
     worst = next((d for d in designs if d.value is None), designs[0])
-    approximate = any(d.label is Label.APPROXIMATE for d in designs)
     whole = Design(
         designs[0].family,
         designs[0].parameter,
@@ -227,7 +226,7 @@ def _of_heads(goal: _Goal, family: Family, designs: Sequence[Design]) -> Design:
         subject=designs[0].subject,
         status=worst.status,
         reason=worst.reason,
-        label=Label.APPROXIMATE if approximate and worst.label else worst.label,
+        label=worst.label,
     )
     values = tuple(d.value for d in designs if d.value is not None)
     if len(values) < len(designs):
@@ -342,7 +341,7 @@ class _ParameterSearch:
             achieved=reached if len(kinds) > 1 else reached[kinds[0].name],
             monotone=ordered,
             call=family.call([value]),
-            label=Label.APPROXIMATE if any(q.approximate for q in kinds) else Label.CERTIFIED,
+            label=_label(kinds),
             reason=Reason(Code.UNDECIDED, unproved) if unproved else None,
         )
 
@@ -431,9 +430,14 @@ class _ParameterSearch:
             "nearest": (near[0], near[1]),
             "monotone": True,
             "status": Status.EXACT if proved else Status.UNKNOWN,
-            "label": Label.CERTIFIED if proved else None,
+            "label": _label([asked]) if proved else None,
             "reason": Reason(Code.NEVER if proved else Code.TIE, reason),
         }
+
+
+def _label(kinds: Sequence[Quantity]) -> Label:
+    """Approximate where one of the quantities is a model in float64."""
+    return Label.APPROXIMATE if any(q.approximate for q in kinds) else Label.CERTIFIED
 
 
 def _best(ends: Sequence[Pair | None], line: ParameterLine, best: Quantity) -> Rational | None:

@@ -250,7 +250,7 @@ def _resolved_in_order(asked: Quantity, p: Expr, a: Symbol) -> bool:
     if isinstance(p, sympy.Piecewise):
         return bool(p.args[0][0] == 0)
     moving = sympy.Add(*(term for term in sympy.Add.make_args(p) if term.has(n)))
-    _, f = moving.as_independent(n, as_Add=False)
+    _, f = moving.as_independent(n)
     try:
         return not f.has(a) and has_monotone_slope(f, 0)
     except Unrecognised:
@@ -415,7 +415,7 @@ class Target:
         """What must hold: Q <= limit or Q > limit of counts, any inequality of shares."""
         step = int(self.relation in "<>")
         if not self.quantity.integer:
-            yield replace(self, text=str(self))
+            yield self
         elif self.relation[0] in "<=":
             yield replace(self, relation="<=", limit=self.limit - step, text=str(self))
         if self.quantity.integer and self.relation[0] in ">=":

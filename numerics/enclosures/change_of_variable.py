@@ -145,7 +145,7 @@ def _log(u: Expr, s: Symbol) -> Expr:
     if u.is_number:
         return constant_log(u)
     if u.is_Mul:
-        constant, rest = u.as_independent(s, as_Add=False)
+        constant, rest = u.as_independent(s)
         if constant != 1 and constant.is_negative:
             return sympy.log(u)
         constant_part = S.Zero if constant == 1 else constant_log(constant)

@@ -64,7 +64,7 @@ class StepsKernel(Kernel):
 def by_steps(p: Expr, start: int) -> StepsKernel:
     """a floor(log_b (n + h)): constant between powers of b, so a geometric series."""
     gamma, rest = p.as_independent(n, as_Add=True)
-    a, floor = rest.as_independent(n, as_Add=False)
+    a, floor = rest.as_independent(n)
     if not isinstance(floor, sympy.floor):
         raise Unrecognised("no steps")
     scale, log = floor.args[0].as_independent(n, as_Add=False)

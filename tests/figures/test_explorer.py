@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import marimo
 import pytest
@@ -52,17 +53,14 @@ def test_every_example_can_be_read():
 
 def test_a_slider_asks_for_no_new_decision(monkeypatch):
     """A move reads the condition that was proved."""
-    decided = []
-    decide = state.check_convergence
-    monkeypatch.setattr(
-        state, "check_convergence", lambda *a, **k: decided.append(a) or decide(*a, **k)
-    )
+    decide = Mock(wraps=state.check_convergence)
+    monkeypatch.setattr(state, "check_convergence", decide)
     session = Explorer()
     for value in QUARTERS:
         session.read("-r*n")
         *_, shown = session.answers({"r": value})
         assert f"At r = {value}" in state.html(shown)
-    assert len(decided) == 1
+    assert decide.call_count == 1
     session.read("-log(1+n)")
     assert "diverges" in state.html(session.answer({})), "another formula is decided anew"
 

@@ -622,24 +622,6 @@ def test_one_row_is_no_table():
         measured_table(table(run("sandwich")), AGAIN, rows=ROWS, **TABLE)
 
 
-def test_what_is_no_run_is_refused(refusal, tmp_path):
-    folder = tmp_path / "runs" / "0123"
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text('{"encoding": 3}')
-    refusal(
-        r"0123/run.json' is no run: encoding: encoding 3",
-        draw,
-        ["qin2024.fig3"],
-        runs=tmp_path / "runs",
-    )
-    refusal("nowhere' does not exist", results, str(tmp_path / "nowhere"))
-
-
-@pytest.mark.parametrize(("name", "near"), [("qin2024.fgi6", "qin2024.fig6"), ("x", "--list")])
-def test_unknown_figures(refusal, name, near):
-    refusal(near, draw, [name])
-
-
 def test_nothing_is_half_written(refusal, tmp_path):
     """A folder or a format that will not do is refused before any work."""
     (tmp_path / "file").write_text("x")

@@ -15,7 +15,7 @@ import pytest
 import sympy
 from fontTools.ttLib import TTFont
 
-from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
+from farfield.figures.answer_pages import entry_sheet, study_sheet, write_entry, write_study
 from farfield.figures.document import Columns, Section, Sheet, folded, laid_out, page, piece
 from farfield.figures.priors import against_critical
 from farfield.figures.style import INK, house, new_figure, picture_file, svg
@@ -87,11 +87,15 @@ def test_the_page_is_sound(trained):
     assert shown == page_of(trained)
 
 
-def test_the_page_is_written_beside_its_data(trained, tmp_path):
-    place = write_study(trained, tmp_path / "new" / "folder")
-    assert place.read_text().startswith("<!doctype html>")
-    assert (place.parent / "study.json").read_text() == trained.to_json(1)
-    assert not list(place.parent.glob(".partial*"))
+def test_a_page_is_written_beside_its_data(trained, tmp_path):
+    for write, answer, name in (
+        (write_study, trained, "study"),
+        (write_entry, entry(encoding("alibi")), "entry"),
+    ):
+        place = write(answer, tmp_path / "new" / name)
+        assert place.read_text().startswith("<!doctype html>")
+        assert (place.parent / f"{name}.json").read_text() == answer.to_json(1)
+        assert not list(place.parent.glob(".partial*"))
 
 
 def test_a_table_of_values_is_drawn_as_far_as_it_was_seen():

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import farfield
-from farfield.cli import GROUPS, VERBS, _require_known, application
+from farfield.cli import GROUPS, VERBS, _complain, _require_known, application
 from farfield.help import EXAMPLES, Help
 
 
@@ -29,16 +29,6 @@ def test_exit_codes_follow_the_verdict(run):
     assert run("check", "-n", "--expect", "converges")[::2] == (0, "")
     code, out, _ = run("check", "-log(1+n)", "--budget", "1e-9")
     assert code == 1 and "undecided" in out and "budget" in out
-
-
-def test_an_entry_of_the_atlas_is_printed_and_written(run, tmp_path):
-    code, out, err = run("atlas", "type1", "--page", "--out", str(tmp_path))
-    assert code == 0, err
-    assert out.strip().endswith(f"page: {tmp_path / 'type1' / 'index.html'}")
-    assert "qin2024.satisfies.type1" in out
-    found = json.loads((tmp_path / "type1" / "entry.json").read_text(encoding="utf-8"))
-    printed = json.loads(run("atlas", "type1", "--json")[1])
-    assert found["prediction"] == printed["prediction"] and found["kind"] == printed["kind"]
 
 
 def test_a_list_in_each_form_and_what_is_no_text(run, tmp_path):
@@ -152,13 +142,15 @@ def test_former_words_answer_as_todays_and_say_so(run, words):
     assert words[0] == "design" or words[0] not in run("--help")[1].split()
 
 
-def test_a_complaint_keeps_its_words_whole_on_a_terminal(run, monkeypatch):
+def test_a_complaint_keeps_its_words_whole_on_a_terminal(run, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     piped = run("check", "-n", "--nosuch")[2]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     shown = run("check", "-n", "--nosuch")[2]
     assert piped.count("\n") == 1 and max(map(len, shown.splitlines())) <= 60
     assert shown.split() == piped.split()
+    _complain(f"{'x' * 70} {'y-' * 35} z", 2)
+    assert capsys.readouterr().err.split("\n")[1:-1] == ["x" * 70, "y-" * 35, "z"]
 
 
 HEAVY = {"torch", "matplotlib", "scipy"}

@@ -3,8 +3,6 @@
 import json
 import math
 import re
-import subprocess
-import sys
 
 import pytest
 from battery import BATTERY
@@ -95,14 +93,3 @@ def test_conversions_and_order():
     assert 0 < float(farfield.leak("-n", 4)) < 0.1
     verdicts = farfield.Verdict.CONVERGES, f"{farfield.Verdict.DIVERGES}"
     assert verdicts == ("converges", "diverges")
-
-
-def test_as_a_module():
-    done = subprocess.run(
-        [sys.executable, "-m", "farfield", "check", "-n"],
-        capture_output=True,
-        text=True,
-        env={"PYTHONIOENCODING": "ascii"},
-    )
-    assert done.returncode == 0 and done.stdout.startswith("-n: the series")
-    assert done.stdout.isascii()

@@ -6,6 +6,7 @@ import math
 import re
 import threading
 import types
+import webbrowser
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -79,17 +80,17 @@ def test_plain_ascii_is_plain_ascii(run, line):
 
 def test_a_list_is_written_in_the_form_that_is_asked_for(capsys, monkeypatch):
     rows, header = [("a", "one", "x y"), ("bcd", "t", "z")], ("k", "v", "w")
-    write_rows(header, rows, Output())
-    assert capsys.readouterr().out == "a    one  x y\nbcd  t    z\n"
-    write_rows(header, rows, Output(json=True))
+
+    def written(count=3, **form):
+        write_rows(header[:count], [row[:count] for row in rows], Output(**form))
+        return capsys.readouterr().out
+
     named = [dict(zip(header, row, strict=True)) for row in rows]
-    assert json.loads(capsys.readouterr().out) == named
-    write_rows(header[:2], [row[:2] for row in rows], Output(json=True))
-    assert capsys.readouterr().out == '{\n  "a": "one",\n  "bcd": "t"\n}\n'
-    write_rows(header, rows, Output(csv=True))
-    assert capsys.readouterr().out.split() == ["k,v,w", "a,one,x", "y", "bcd,t,z"]
-    write_rows(header, rows, Output(latex=True))
-    assert r"\toprule" in capsys.readouterr().out
+    assert written() == "a    one  x y\nbcd  t    z\n"
+    assert json.loads(written(json=True)) == named
+    assert written(2, json=True) == '{\n  "a": "one",\n  "bcd": "t"\n}\n'
+    assert written(csv=True).split() == ["k,v,w", "a,one,x", "y", "bcd,t,z"]
+    assert r"\toprule" in written(latex=True)
     kept = Kept()
     write_rows(header, rows, kept)
     assert kept.answers == [named] and not kept.is_text and Output().is_text
@@ -269,6 +270,9 @@ def test_the_explorer_starts_with_what_was_asked(words, begin, end, monkeypatch,
     assert line[quiet + 1 : quiet + 1 + len(begin)] == begin and line[-len(end) :] == end
     assert ("--headless" in line) is ("--headless" in words)
     assert f"http://127.0.0.1:{words[1] if words[0] == '--port' else 2718} " in out
+    monkeypatch.setattr("webbrowser.get", Mock(side_effect=webbrowser.Error))
+    assert "no browser was found" in run("explore", *words)[2]
+    assert "--headless" in starts.call_args.args[1]
 
 
 def test_ports_that_a_user_may_have(refusal):

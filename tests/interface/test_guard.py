@@ -26,21 +26,16 @@ def fails(*given, **options):
     raise IndexError("a seeded\nbug")
 
 
-def seeded(monkeypatch, door):
-    """The function behind a door begins with a bug."""
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
+def test_a_bug_is_one_line_and_a_traceback_where_it_is_asked_for(monkeypatch, door):
     inner = inspect.unwrap(door)
     monkeypatch.setattr(inner, "__code__", fails.__code__)
     monkeypatch.setattr(inner, "__kwdefaults__", None)
-    return door
-
-
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
-def test_a_bug_is_one_line_and_a_traceback_where_it_is_asked_for(monkeypatch, door):
     with pytest.raises(IndexError, match="a seeded"):
-        seeded(monkeypatch, door)("-n")
+        door("-n")
     monkeypatch.delenv("FARFIELD_TRACEBACK")
     with pytest.raises(farfield.InputError) as told:
-        seeded(monkeypatch, door)("-n")
+        door("-n")
     assert str(told.value).startswith("internal error, IndexError: a seeded bug; FARFIELD_TRACE")
     assert type(told.value.__cause__) is IndexError
 
@@ -68,14 +63,6 @@ def test_whatever_is_raised_inside_stays_inside(monkeypatch, place, question, er
         assert type(why) is InternalError and type(why.__cause__) is error
     else:  # what is not decided is an answer
         assert found.status == "unknown" and error is Undecided
-
-
-def test_the_command_line_tells_it_apart_from_bad_input(monkeypatch, run):
-    monkeypatch.delenv("FARFIELD_TRACEBACK")
-    seeded(monkeypatch, farfield.Convergence.certificate)
-    code, _, err = run("check", "-n", "--certificate", "x.v")
-    assert code == 3 and err.startswith("farfield: internal error, IndexError: a seeded bug")
-    assert err.count("\n") == 1
 
 
 class Sizes(dict):

@@ -20,12 +20,6 @@ def test_a_theorem(run):
     assert run("prove", "resolution-bound")[:2] == (0, out)
 
 
-def test_a_table_of_a_paper_names_its_file(run, tmp_path):
-    code, out, _ = run("papers", "chi2023.table3", "--out", str(tmp_path))
-    (file,) = tmp_path.iterdir()
-    assert code == 0 and out.splitlines()[-1] == f"written: {file}"
-
-
 def test_claims_as_a_table_and_one_in_full(run):
     code, out, _ = run("claims", "sun2023", "--kind", "symbolic identity")
     first = "7 claims of 7 sentences of the papers; by sentence: needs a correction 7."

@@ -211,15 +211,6 @@ def test_a_curve_is_drawn(refusal):
     refusal("no curve", farfield.check("-n").plot)
 
 
-def test_views_for_torch_are_those_of_the_bias():
-    torch = pytest.importorskip("torch")
-    bias = farfield.encoding("-n/8")
-    assert bias.tensor(3).tolist() == [[0, -1 / 8, -2 / 8]]
-    score = bias.score_mod(16)(torch.tensor(2.0), *map(torch.tensor, (0, 0, 9, 4)))
-    assert float(score) == 2 - 5 / 8
-    assert type(farfield.encoding("window", w=4).block_mask(128)).__name__ == "BlockMask"
-
-
 def test_papers_takes_words_and_encodings(run, tmp_path):
     assert "chi2023.fig3" in run("papers", "chi2023", "figure", "3", "--out", str(tmp_path))[1]
     said = farfield.papers("sandwich")
@@ -268,6 +259,7 @@ def test_the_explorer_is_a_cell_of_a_notebook(monkeypatch):
     monkeypatch.setattr("subprocess.Popen", starts := Mock())
     shown = farfield.explore("-r*log(1+n)", port=27180)
     assert 'src="http://127.0.0.1:27180"' in shown._repr_html_()
+    assert inspect.signature(farfield.explore).parameters["port"].default == 2718
     shown.stop()
     (words,) = starts.call_args.args
     assert {"run", "--headless", "27180", "--formula=-r*log(1+n)"} <= {*words}

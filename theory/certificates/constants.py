@@ -182,10 +182,7 @@ def _follows(a: Expr, digits: int, known: Mapping[Expr, int]) -> bool:
     """Whether bounds of 1/e follow from those of the atoms of e by linear arithmetic."""
     inner = list(dict.fromkeys(_atoms(a.base)))
     symbols = {b: Dummy() for b in inner}
-    try:
-        linear = sympy.Poly(a.base.xreplace(symbols), *symbols.values()).total_degree() <= 1
-    except sympy.PolynomialError:
-        linear = False
+    linear = sympy.Poly(a.base.xreplace(symbols), *symbols.values()).total_degree() <= 1
     ball = _within(a.base, {b: known[b] for b in inner}) if linear else None
     low, high = _bounds(a, digits)
     return ball is not None and bool(low * ball < 1) and bool(high * ball > 1)

@@ -33,7 +33,7 @@ def logarithm(e: Expr) -> Expr | None:
     """
     if not e.free_symbols:
         return None
-    if e.is_Add and (form := uncancelled(e)) is not None:
+    if (form := uncancelled(e)) is not None:
         return logarithm(form)
     if e.is_Add:
         terms = [_split(term) for term in e.args]
@@ -87,7 +87,7 @@ def accurate(e: Expr) -> Expr | None:
     >>> accurate(sympy.log(1 + sympy.exp(-n))), accurate(sympy.exp(sympy.exp(-n)) - 1)
     (log1p(exp(-n)), expm1(exp(-n)))
     """
-    if isinstance(e, sympy.log) and e.args[0].is_Add:
+    if isinstance(e, sympy.log):
         constant, rest = e.args[0].as_coeff_Add()
         return log1p(rest) if constant == 1 and logarithm(rest) is not None else None
     if not e.is_Add:

@@ -10,7 +10,7 @@ from farfield.numerics.enclosures.tails import TailEnclosure, level
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation import integral, methods
 from farfield.numerics.summation.analytic_bias import Sector, half_line
-from farfield.numerics.summation.bounded import Envelope, StepsKernel
+from farfield.numerics.summation.bounded import Envelope, StepsKernel, by_steps
 from farfield.numerics.summation.integral import TailIntegral, without_tiny
 from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import _linear_in_waves, find
@@ -72,6 +72,31 @@ def test_steps_of_a_logarithm_in_closed_form(base):
     kernel = find(read(f"-2*log({base})*floor(log(n+1)/log({base}))"), 0)
     with precision(96):
         assert to_arb(kernel.tail(0)).overlaps(arb(base)), kernel.tail(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "held"),
+    [
+        ("-2*floor(log(n)/log(2))", 1, True),
+        ("-2*floor(log(n)/log(2))", 0, False),
+        ("-2*floor(log(n+3)/log(2))", 0, True),
+        ("-floor(log(n+1)/log(5/2))", 0, False),
+        ("2*floor(-log(n+1)/log(2))", 0, False),
+        ("-floor(log(n+1)+1/log(2))", 0, False),
+        ("-floor(log(n+1/2)/log(2))", 1, False),
+        ("-n/2", 0, False),
+    ],
+)
+def test_steps_are_those_of_a_logarithm_to_a_whole_base(text, start, held):
+    p = read(text)
+    if held:
+        kernel = by_steps(p, start)
+        with precision(96):
+            row = sum(map(terms(p), range(start + 2, start + 40)), arb(0))
+            assert (kernel.tail(start + 2) - kernel.tail(start + 40)).overlaps(row)
+    else:
+        with pytest.raises(Unrecognised, match="no steps"):
+            by_steps(p, start)
 
 
 def test_an_envelope_lies_between_its_two_biases(short_envelopes):

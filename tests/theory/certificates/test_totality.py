@@ -413,6 +413,11 @@ FORMS = [  # a part, as the prover has it: a word of its own, an operator, brack
         sympy.Sum(sympy.log(n + K) * X, (K, 1, 3)),  # a counter that no parameter is called
         "sum_n_m (fun i' => x * ln (INR i' + INR n)) 1 3",
     ),
+    (
+        sympy.Sum(sympy.sqrt(n + K + 1) + sympy.sqrt(n + K), (K, 0, 3)),  # which is 0 at first
+        "sum_n_m (fun i' => power (INR i' + INR n) (1 / 2) + Rpower (INR i' + INR n + 1) (1 / 2)) "
+        "0 3",
+    ),
     (pieces((0, sympy.Ne(n, 3)), (1, True)), "if negb (Reqb (INR n) 3) then 0 else 1"),
     (
         pieces((0, (n > 1) & (n < 3)), (1, True)),

@@ -15,11 +15,13 @@ import sympy
 from farfield import InputError, check_convergence
 from farfield.theory.encodings import (
     alibi_slope,
+    catalogue,
     encoding,
     encodings,
     listing,
     t5_bucket_starts,
 )
+from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.catalogue_formulas import t5_tables
 from farfield.theory.functions.nodes import n
 
@@ -212,6 +214,9 @@ def test_a_table_is_an_encoding(refusal):
     for h in (0, 3):
         refusal(f"has heads 1 to 2; {h} was asked for", line.head, h)
     assert [line.head(h) for h in (1, 2)] == [*line.biases]
+    assert [line.one_head(h).biases for h in (1, 2)] == [(bias,) for bias in line.biases]
+    only = encoding("-n")
+    assert only.one_head(1) is only and line.one_head(2).name == f"{line.name}, head 2"
 
 
 @pytest.mark.parametrize(
@@ -444,3 +449,45 @@ def test_slopes_are_those_of_a_line_and_nothing_else_has_any():
         table, lines = subject.bias(range(64)), lines + 1
         np.testing.assert_allclose(table - table[:, :1], -slopes[:, None] * np.arange(64))
     assert lines >= 8
+
+
+LEARNED = {  # as the papers' code draws them, and keeps them
+    "kerple_log": {"r1": ((0, 2), (0.01, None)), "r2": ((0, 1), (0.01, None))},
+    "kerple_power": {"r1": ((0, 1), (0.01, None)), "r2": ((0, 2), (0.01, 2))},
+    "bam": {"s": ((0, 0), None), "mu": ((0, 0), None), "beta": ((0, 1), None)},
+}
+DEFAULTS = {
+    "alibi": {"delta": 0, "slope_exponent": 0},
+    "sandwich": {"d_bar": 128, "d_model": 512},
+    "t5": {"buckets": 32, "max_distance": 128, "d_head": 64},
+    "rope_surrogate": {"d": 64, "theta": 10000},
+    "xpos_surrogate": {"d": 64, "gamma": "2/5", "base": 512, "theta": 10000},
+}
+TRAINED = {  # on rows of 1, 8, 20, 128 and 2048 tokens
+    "window": [{"w": w} for w in (1, 2, 5, 32, 512)],
+    "t5": [
+        {"buckets": b, "max_distance": d} for b, d in ((2, 2), (2, 4), (4, 10), (32, 64), (32, 128))
+    ],
+    "alibi_log": [{"m": 2}] * 5,
+}
+
+
+def test_what_is_learned_what_is_usual_and_how_a_row_is_trained():
+    for name, entry in CATALOGUE.items():
+        parameters = () if callable(entry.parameters) else entry.parameters
+        learned = {p.name: (p.init, p.clamp) for p in parameters if p.learned}
+        assert learned == {k: (i, c or (None, None)) for k, (i, c) in LEARNED.get(name, {}).items()}
+        assert entry.options == DEFAULTS.get(name, {})
+        assert [entry.trained(k) for k in (1, 8, 20, 128, 2048)] == TRAINED.get(name, [{}] * 5)
+    assert {p.name: p.zero for p in CATALOGUE["alibi"].parameters} == {"m": True}
+    assert [k for k, e in CATALOGUE.items() if e.baseline] == ["nope", "alibi"]
+    assert {k: e.stands_for for k, e in CATALOGUE.items() if e.stands_for} == {
+        "rope_surrogate": "rope",
+        "xpos_surrogate": "xpos",
+    }
+    assert catalogue.of_mechanism("rotation").name == "rope"
+    assert catalogue.surrogate_of("xpos").name == "xpos_surrogate"
+    assert catalogue.surrogate_of("alibi") is None
+    assert catalogue.usual_values("kerple_power", ["r2"]) == {"r2": "1/2"}
+    assert catalogue.usual_values("kerple_power", []) == {} == catalogue.usual_values("-n", ["a"])
+    assert catalogue.usual_values("kerple_log", ["r1", "c"]) == {}

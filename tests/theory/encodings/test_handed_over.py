@@ -8,7 +8,7 @@ import pytest
 
 from farfield import InputError, certified_window, check_convergence, encoding, inspect_bias
 from farfield import theoretical_receptive_field as trf
-from farfield.theory.encodings import samples, sampling
+from farfield.theory.encodings import python_files, samples, sampling
 from farfield.theory.encodings.python_files import load
 
 torch = pytest.importorskip("torch")
@@ -559,3 +559,52 @@ def test_a_matrix_is_the_rows_of_its_last_queries():
         [11, 10, 9],
     ]
     assert len(found.rows) == 2 and not samples.sample_of_rows(rows[:1], "", "").rows
+
+
+def _taking(*names, **options):
+    """A class that wants these arguments and keeps what it is given."""
+    wanted = ", ".join([*names, *(f"{k}={v}" for k, v in options.items())])
+    kept = ", ".join([*names, *options])
+    space = {}
+    exec(f"class Kept:\n def __init__(self, {wanted}): self.kept = [{kept}]", space)
+    return space["Kept"]
+
+
+@pytest.mark.parametrize(
+    ("names", "usual", "given"),
+    [
+        ((), [], []),
+        (("heads",), [8], [3]),
+        (("x",), [8], [3]),
+        *(((name,), [64], [5]) for name in ("size", "dim", "width", "d_model", "channels")),
+        (("dim", "heads"), [8, 64], [3, 5]),
+        (("heads", "size"), [8, 64], [3, 5]),
+    ],
+)
+def test_a_class_is_made_with_as_many_numbers_as_it_wants(names, usual, given):
+    assert python_files.built(_taking(*names)).kept == usual
+    assert python_files.built(_taking(*names), 3, 5).kept == given
+    assert python_files.built(_taking(*names, more=7), 3, 5).kept == [*given, 7]
+
+
+def test_a_class_that_wants_more_is_refused(refusal):
+    refusal("Kept takes a, b, c; accepted: Class", python_files.built, _taking("a", "b", "c"))
+
+
+def test_what_a_file_holds_is_named_or_is_its_only_object(refusal, tmp_path):
+    file = tmp_path / "mine.py"
+    text = "from math import log\n_HIDDEN = [0, 1]\nNAME = 'x'\ndef bias(n): return -n\n"
+    file.write_text(text)
+    assert python_files.named(str(file))(3) == -3 == python_files.named(f"{file}:bias")(3)
+    refusal("has no 'slope'; it holds bias; accepted: a func", python_files.named, f"{file}:slope")
+    (tmp_path / "two.py").write_text(
+        f"{text}class Made:\n def call(n): return n\nTABLE = [0, -1]\n"
+    )
+    two = f"{tmp_path / 'two.py'}"
+    refusal("holds bias, Made, TABLE; accepted: .*two.py:bias", python_files.named, two)
+    assert python_files.named(f"{two}:Made.call")(2) == 2
+    assert python_files.named(f"{two}:TABLE") == [0, -1]
+    assert type(python_files.handed(f"{two}:Made")).__name__ == "Made"
+    (tmp_path / "none.py").write_text("X = 'x'\n")
+    none = f"{tmp_path / 'none.py'}"
+    refusal("holds no function, class or array; accepted: .*:NAME", python_files.named, none)

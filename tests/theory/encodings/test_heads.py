@@ -7,6 +7,7 @@ import pytest
 import sympy
 
 from farfield import check_convergence, encoding
+from farfield.theory.encodings.head_lists import as_list, is_table, worded
 
 MIXTURE = encoding(["-n/4", *["0"] * 7])
 TABLE = encoding(np.array([0.0, -1.0, -2.0]))
@@ -143,3 +144,67 @@ def test_a_table_has_no_value_where_the_formula_has_none(text):
     assert undefined and not np.isfinite(row[list(undefined)]).any()
     assert (row[list(undefined)] != -np.inf).all()  # no mask either
     assert np.isfinite(np.delete(row, undefined)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("[0 x4096]", ["0"] * 4096),
+        ("[-n; 0 x4095]", ["-n", *["0"] * 4095]),
+        ("[Max(n, 2); {n; 2} x2; [n]]", None),
+        ("[Max(n, 2), where(n < 3, 0, -n)]", ["Max(n, 2)", "where(n < 3, 0, -n)"]),
+        ("[Max(n; 2); 0]", ["Max(n; 2)", "0"]),
+        (
+            "[0, -inf, -oo, -infinity, -∞, −inf, -1/4, +2]",
+            [0, *[-sympy.oo] * 5, sympy.Rational(-1, 4), 2],
+        ),
+        ("[0, inf, +oo]", [0, sympy.oo, sympy.oo]),
+        ("[0, -1; 0, -2]", [[0, -1], [0, -2]]),
+        ("[[0, -1], [0, -2]]", [[0, -1], [0, -2]]),
+        ("[0]", ["0"]),
+        ("[0, 0]", [0, 0]),
+        ("[0; 0]", ["0", "0"]),
+        ("[-3]", [-3]),
+        ("[-n] # one head", ["-n"]),
+        ("-n", None),
+    ],
+)
+def test_a_list_is_its_parts(refusal, text, items):
+    if items is None and text.startswith("["):
+        refusal("has a list among its heads", as_list, text)
+    else:
+        found = as_list(text)
+        assert found == items
+
+
+def test_a_list_of_too_many_heads_is_refused(refusal):
+    for text in ("[0 x4097]", "[-n; 0 x4096]", "[-n; 0 x0]"):
+        refusal("accepted: 1 to 4096 heads", as_list, text)
+
+
+def test_heads_are_worded_by_their_runs():
+    assert worded(["0"] * 10) == "ten heads without bias"
+    assert worded(["0"] * 11) == "11 heads without bias"
+    assert worded(["-n"] * 2 + ["0"] + ["-n"]) == "two heads -n, one without bias, one -n"
+    assert worded(["-n", "0", "-n", "0", "0"]) == "[-n; 0; -n; 0 x2]"
+
+
+@pytest.mark.parametrize(
+    ("given", "is_one"),
+    [
+        (
+            [0, -1.5, Fraction(1, 2), np.float64(2), np.array(3.0), sympy.Integer(2), -sympy.oo],
+            True,
+        ),
+        ([[0, 1], (2, 3)], True),
+        ([], False),
+        ([[]], False),
+        ([0, "1"], False),
+        ([0, True], False),
+        ([0, np.array([1.0])], False),
+        ([sympy.Symbol("n")], False),
+        ([1j], False),
+    ],
+)
+def test_numbers_alone_are_a_table(given, is_one):
+    assert is_table(given) is is_one

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farfield import InputError
-from farfield.theory.encodings import sampling
+from farfield.theory.encodings import inspection, row_modules, sampling
 from farfield.theory.encodings.row_modules import HIDDEN, OWN, VECTORS, of_row
 from farfield.theory.encodings.samples import CAPPED, FACTOR, GROWING, Unfit
 
@@ -369,3 +369,92 @@ def test_a_module_of_rows(name):
 def test_a_module_of_rows_has_the_heads_that_are_asked_for():
     of_heads = lambda h, n: -past(n)[None].expand(h, n, n)  # noqa: E731
     assert of_row(of_heads, 3, "heads and a length").values.shape == (3, 512)
+
+
+class OfScores(torch.nn.Module):
+    """ALiBi beside what a function makes of scores."""
+
+    def __init__(self, made):
+        super().__init__()
+        self.made, self.rate = made, torch.nn.Parameter(torch.tensor(0.125))
+
+    def forward(self, scores):
+        at = torch.arange(scores.shape[-1])
+        return self.made(scores) - (at[:, None] - at).abs() * self.rate.detach()
+
+
+@pytest.mark.parametrize(
+    ("made", "content"),
+    [
+        (lambda s: s, ""),
+        (lambda s: 2 * s, FACTOR),
+        (lambda s: (s.bfloat16() * 2).float(), FACTOR),
+        (lambda s: s * torch.log(2.0 + torch.arange(s.shape[-2]))[:, None], GROWING),
+        (lambda s: 5 * torch.tanh(s / 5), CAPPED),
+        (lambda s: s.clamp(-8, 8), CAPPED),  # where no usual score is: seen at large ones
+        (lambda s: s.clamp(-500, 500), "the scores"),
+        (lambda s: s * s.abs(), "the scores"),
+    ],
+)
+def test_what_a_module_does_with_scores_is_named_where_its_identity_holds(made, content):
+    assert of_row(OfScores(made), None, "scores").content == content
+
+
+@pytest.mark.parametrize(
+    ("shape", "how", "found"),
+    [
+        ((6, 6), "a length", (1, 6, 6)),
+        ((1, 6), "a length", (1, 1, 6)),
+        ((3, 6), "a length", (3, 1, 6)),
+        ((1, 1, 2, 6, 6), "a length", (2, 6, 6)),
+        ((2, 1, 6, 6), "a length", (2, 6, 6)),
+        ((2, 1, 6), "a length", (2, 1, 6)),
+        ((2, 1, 6), OWN, None),
+        ((2, 6, 5), "a length", None),
+        ((2, 5, 6), "a length", None),
+        ((2, 3, 6, 6), "a length", None),
+        ((6,), "a length", None),
+    ],
+)
+def test_values_are_squares_or_rows_of_heads(shape, how, found):
+    values = np.arange(math.prod(shape)).reshape(shape)
+    if found is None:
+        with pytest.raises(Unfit, match="it gives shape"):
+            row_modules._square(values, how, 6)
+    else:
+        square = row_modules._square(values, how, 6)
+        assert square.shape == found and np.array_equal(square.ravel(), values.ravel())
+
+
+def test_gates_add_the_same_for_all_queries_and_never_less_than_nothing():
+    gates = np.array([0.5, 0.25, 0.0, 0.75, 0.5])
+    sums = np.concatenate([[0], np.cumsum(gates)])
+    summed = np.tril(sums[None, :] - sums[:, None])[None]
+    assert row_modules._adds_gates(summed, 2 * summed, summed > -9)
+    other = summed.copy()
+    other[0, 4, 1] += 0.01
+    for one, two in [(summed, -summed), (-summed, summed), (summed, 0 * summed), (other, summed)]:
+        assert not row_modules._adds_gates(one, two, summed > -9)
+        assert not row_modules._adds_gates(two, one, summed > -9)
+
+
+def test_values_that_meet_in_a_narrow_type_are_named():
+    at = np.arange(3000.0)
+    for scale, names in [
+        (-0.125, {"bf16": 256, "fp16": 2048}),
+        (-1.0, {"bf16": 256, "fp16": 2048}),
+    ]:
+        assert dict(inspection._merged(scale * at[None], np.ones((1, 3000), bool))) == names
+    assert not dict(inspection._merged(0 * at[None], np.ones((1, 3000), bool)))
+    seen = (at < 300)[None]
+    assert dict(inspection._merged(-at[None], seen)) == {"bf16": 256}
+    for values, way in [
+        ([0, -1, -2], "falls"),
+        ([0, 1, 1], "rises"),
+        ([3, 3, 3], "constant"),
+        ([0, 1, 0], "varies"),
+        ([0, np.nan, -1], "constant"),
+        ([1, 1 - 1e-10, 1], "constant"),
+        ([1, 1 - 1e-8, 1 - 2e-8], "falls"),
+    ]:
+        assert inspection._direction(np.array([values], dtype=float)) == way

@@ -3,6 +3,7 @@ leaves the range of floats, or cancels."""
 
 import math
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,11 +11,20 @@ import sympy
 from flint import arb
 
 from farfield import InputError, encoding, layered_receptive_field
-from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy, require_memory
+from farfield.theory.evaluation.real_balls import PLAIN
+from farfield.theory.evaluation.vectorised import (
+    Arrays,
+    Floats,
+    _known,
+    _NumPy,
+    _power,
+    _product,
+    require_memory,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import Program
+from farfield.theory.functions.record import Program, records
 from farfield.theory.values import enclose, tabulate
 
 SHAPES = (
@@ -318,6 +328,9 @@ def test_one_row_has_the_same_values(text):
 def test_what_a_namespace_lacks_is_told():
     with pytest.raises(NotImplementedError):
         Program(Lookup(n, sympy.Tuple(1, 2), sympy.S(3)), Plain(np), (n,))(np.arange(3.0))
+    for record in (record for record in records() if record.array is None):
+        with pytest.raises(NotImplementedError):
+            Program(record.node(n), Plain(np), (n,))
 
 
 def test_an_entry_is_the_same_in_any_company():
@@ -360,3 +373,68 @@ def test_what_20480_bits_do_not_tell_has_no_value(bits, values):
     many = sympy.Integer(2) ** bits
     found = tabulate(many * (sympy.log(n + 1 / many) - sympy.log(n)), [1, 2])
     np.testing.assert_allclose(found, values)
+
+
+INF, NAN, NEAR = math.inf, math.nan, 1 + 2.0**-11  # within what is trusted of 1
+
+
+def rows(first, second=None):
+    """One value, and what it is disturbed to."""
+    return np.array([[first], [first if second is None else second]], float)
+
+
+@pytest.mark.parametrize(
+    ("rule", "parts", "value"),
+    [
+        (_known, (rows(1, NEAR),), 1),
+        (_known, (rows(1, 1 + 2.0**-10),), 1),
+        (_known, (rows(1, 1 + 2.0**-9),), NAN),
+        (_known, (rows(-1e5, -1e5 - 50),), -1e5),
+        (_known, (rows(0, 1e-281),), 0),
+        (_known, (rows(0, 1e-279),), NAN),
+        (_known, (rows(INF),), INF),
+        (partial(_known, turns=True), (rows(1e5, 1e5 + 50),), NAN),
+        (partial(_known, turns=True), (rows(2.0**-12, 2.0**-11),), 2.0**-12),
+        (partial(_known, turns=True), (rows(0, 2.0**-10),), 0),
+        (_power, (rows(-2), rows(3)), -8),
+        (_power, (rows(-2), rows(3, 3.001)), NAN),
+        (_power, (rows(-2), rows(INF)), NAN),
+        (_power, (rows(2), rows(3, 3.001)), 8),
+        (_power, (rows(0), rows(-1)), NAN),
+        (_power, (rows(0), rows(0)), 1),
+        (_power, (rows(0), rows(2)), 0),
+        (_power, (rows(INF), rows(0.5)), NAN),
+        (_power, (rows(INF), rows(-1)), 0),
+        (_power, (rows(INF), rows(1)), INF),
+        (_power, (rows(0), -1.0), NAN),
+        (_power, (rows(-2), 3.0), -8),
+        (_product, (rows(INF), rows(0.5)), NAN),
+        (_product, (rows(INF), rows(1)), INF),
+        (_product, (rows(3), rows(0.5)), 1.5),
+    ],
+)
+def test_a_float_that_is_not_known_is_undefined(rule, parts, value):
+    with np.errstate(all="ignore"):
+        found = rule(*parts)
+    np.testing.assert_array_equal(found[0], [value])
+
+
+@pytest.mark.parametrize(
+    ("index", "value"),
+    [(0, 5), (2, 7), (3, 9), (99, 9), (-1, NAN), (1.5, NAN), (NAN, NAN)],
+)
+def test_a_table_is_looked_up_at_natural_numbers(index, value):
+    entries = [*map(rows, (5, 6, 7, 9))]
+    with np.errstate(all="ignore"):
+        found = Floats(PLAIN).look_up(rows(index), *entries)
+    np.testing.assert_array_equal(found[0], [value])
+
+
+@pytest.mark.parametrize(
+    ("number", "exact"),
+    [("1/4", True), ("-7", True), ("0", True), ("1/3", False), ("pi", False), ("2**53+1", False)],
+)
+def test_a_constant_is_exact_where_it_is_a_float(number, exact):
+    first, second = Floats(PLAIN).constant(sympy.sympify(number))[:, 0]
+    assert bool(first == second) is exact
+    assert first == float(sympy.sympify(number)) and abs(second - first) <= 2.0**-42 * abs(first)

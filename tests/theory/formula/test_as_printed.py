@@ -90,6 +90,7 @@ BEHIND = {
     r"n \log \gamma, \quad \gamma \in (0, 1)": {"gamma": "(0, 1)"},
     r"-m(i-j), \quad j \le i": {"m": "positive"},
     "-a*n with a >= 1": {"a": "[1, oo)"},
+    "-a*n, 2 < a": {"a": "(2, oo)"},
     "-a*n where a < 1": {"a": "(-oo, 1)"},
     "-a*n^b, a <= 0, b < 0": {"a": "nonpositive", "b": "negative"},
     "-a*n^b, for -1/2 < a <= 3/4, and b >= 0": {"a": "(-1/2, 3/4]", "b": "nonnegative"},

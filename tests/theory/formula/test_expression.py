@@ -1,6 +1,7 @@
 """The reader of formulas: every feature of its grammar, every bad input it must refuse; domains."""
 
 import pickle
+import re
 
 import mpmath
 import pytest
@@ -141,6 +142,7 @@ def test_reads_what_it_prints_and_evaluates_it(text):
         ("where(not n < 3 and (n < 6 or n > 8), 1, 0)", (2, 3, 6, 9), (0, 1, 0, 1)),
         ("where(~(n < 3) & ((n < 6) | (n > 8)), 1, 0)", (2, 3, 6, 9), (0, 1, 0, 1)),
         ("where(True, n, 0) + where(False, n, 1) + where(n >= 4, 1, 0)", (2, 4), (3, 6)),
+        ("0^2*n + 0^0", (3,), (1,)),
         ("Mod(n, 7)", (6, 7, 15), (6, 0, 1)),
         ("Mod(n, 5/2)", (2, 5, 4), (2, 0, R(3, 2))),
         ("floor(n/3)+ceiling(n/3)", (3, 4), (2, 3)),
@@ -230,6 +232,7 @@ BAD = {  # the text, and what the message about it says
     "sqrt(-2)*n": "column 1: is not a real number",
     "(-1)**(1/2)*n": "column 1: is not a real number",
     "acos(2)*n": "column 1: is not a finite real number that can be evaluated",
+    "acos(1+1/10^30)*n": "column 1: is not a finite real number that can be evaluated",
     "1/0*n": "column 3: is undefined (a division by zero)",
     "n/(1-1)": "column 3: is undefined (a division by zero)",
     "0**-1+n": "column 1: is undefined (a division by zero)",
@@ -367,6 +370,11 @@ LIMITS = {  # the last formula of its kind that is read, and the first that is n
     "1e1000*n": "1e1001*n",
     "1e-1000*n": "1e-1001*n",
     "3^6000*n": "3^6001*n",
+    "3^-6000*n": "3^-6001*n",
+    "(1/3)^6000*n": "(1/3)^6001*n",
+    "(n/2)^6000": "(n/2)^6001",
+    "(n/2)^(n-500000)": "(n/2)^(n-500001)",
+    "(n+1)^-10000": "(n+1)^-10001",
     "(2*n)^6000": "(2*n)^6001",
     "(2*n)^(n+500000)": "(2*n)^(n+500001)",
     "(n+1)^10000": "(n+1)^10001",
@@ -384,6 +392,14 @@ LIMITS = {  # the last formula of its kind that is read, and the first that is n
 def test_limits_of_what_is_read(refusal, last):
     assert read(last).has(n)
     refusal("", read, LIMITS[last])
+
+
+@pytest.mark.parametrize("place", [0, 29, 30, 31, 69, 70, 71, 99])
+def test_an_error_shows_thirty_characters_on_each_side(refusal, place):
+    text = "1+" * 50
+    text = f"{text[:place]}\u2603{text[place + 1 :]}"
+    shown = "..." * (place > 30) + text[max(0, place - 30) : place + 30] + "..." * (place < 70)
+    refusal(f"^formula '{re.escape(shown)}', column {place + 1}: ", read, text)
 
 
 @pytest.mark.timeout(60)

@@ -159,6 +159,8 @@ READ = {  # the text: what it means, in a text that can be read in one way
     "clip(n, -oo, 9)": "Min(n, 9)",
     "clip(n, 2, oo)": "Max(n, 2)",
     r"-\sqrt[3]{n}": "-cbrt(n)",
+    r"-\sqrt[2]{n}": "-sqrt(n)",
+    "-|n*(|n-3|)|": "-Abs(n*Abs(n-3))",
     r"\begin{cases} n & n < 3 \\ 2, & \text{otherwise} \\ \end{cases}": "where(n < 3, n, 2)",
     "-sin cos n": "-sin(cos(n))",
     "-(1+n)*(n < 3)": "-(n+1)*where(n < 3, 1, 0)",

@@ -16,14 +16,17 @@ from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.signs import Context
-from farfield.theory.functions import gamma
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions import gamma, lambert
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import OpaqueRational, evaluated_if_small, is_small, n
 from farfield.theory.functions.record import (
     ARITHMETICS,
     Function,
+    needs_of,
     records,
     register,
+    unproved_needs,
 )
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.scale import term_expression
@@ -216,6 +219,18 @@ def test_binomials_of_any_bottom_are_those_of_gamma(k):
         )
 
 
+def test_derivatives_of_lamberts_function_are_polynomials_over_powers():
+    """x^j W^(j) = p_j(w)/(1 + w)^(2 j - 1) at w = W(x)."""
+    w, numerator = sympy.LambertW(X), [0, 1]
+    for j in range(1, 5):
+        for x in (R(1, 3), R(7, 2)):
+            exact = sympy.N((X**j * w.diff(X, j)).xreplace({X: x}), 30)
+            at = sympy.N(w.xreplace({X: x}), 30)
+            found = sum(c * at**k for k, c in enumerate(numerator)) / (1 + at) ** (2 * j - 1)
+            assert abs(found - exact) < 1e-20 * abs(exact)
+        numerator = lambert._next_numerator(numerator, j)
+
+
 @pytest.mark.parametrize("s", [acb(65), acb(100, 50), acb(10**9)])
 def test_a_rest_of_omega_has_as_many_digits_as_are_asked(s):
     """v = -log(1 + (v - log s)/s)."""
@@ -375,6 +390,10 @@ def test_facts(name):
         found = values(e)
         if record.domain is not None:
             quantity, least = record.domain(*e.args)
+            for x in LINE:  # at the edge there is a value, or none
+                if enclose(quantity, 64, {X: x}) == 0:
+                    fact = "positive" if enclose(e, 64, {X: x}) is None else "nonnegative"
+                    assert [*needs_of(e)] == [(quantity, fact)], (e, x)
             for x in POINTS:
                 ball = enclose(quantity, 64, {X: x})
                 if ball < 0 or (ball == 0 and least > 0):
@@ -401,6 +420,52 @@ def test_facts(name):
                 assert enclose(record.complement(*args), 160).overlaps(1 - ball), (e, x)
             if record.branch is not None:
                 assert enclose(record.branch(Numbers, *args), 160).overlaps(ball), (e, x)
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ("-log(1+n)", []),
+        ("-log(n)", [("n", "positive")]),
+        ("n*log(n-2)", [("n-2", "positive")]),
+        ("1/(n-3)", [("n-3", "nonzero")]),
+        ("-(n-4)^-2", [("n-4", "nonzero")]),
+        ("(n-3)^2", []),
+        ("sqrt(n-2)", [("n-2", "nonnegative")]),
+        ("(n-5)^(2/3)", [("n-5", "nonnegative")]),
+        ("(n-5)^(-2/3)", [("n-5", "positive")]),
+        ("-log(n)*sqrt(n-1)", [("n-1", "nonnegative"), ("n", "positive")]),
+        ("1/log(n)", [("log(n)", "nonzero"), ("n", "positive")]),
+        ("acosh(n)", [("n-1", "nonnegative")]),
+        ("-exp(-n)-pi*n-E*n-cos(n)-erf(n)-a*n-n^a-n^n", []),
+        ("-tan(n)", None),
+        ("-Mod(n,3)", None),
+        ("where(n<3,0,-n)", None),
+        ("(n-2)^n", None),
+        ("n^(a-2)", None),
+    ],
+)
+def test_what_a_formula_needs_for_a_value(text, needs):
+    found = unproved_needs(read(text))
+    assert found == (None if needs is None else [(read(x), fact) for x, fact in needs])
+
+
+def test_what_is_small_is_evaluated_and_nothing_else():
+    whole = sympy.Integer
+    for value, small in [(100, True), (-100, True), (101, False), (R(1, 100), True)]:
+        assert is_small(sympy.sympify(value)) is small
+    assert not is_small(R(1, 101)) and not is_small(sympy.pi) and is_small(whole(900), 900)
+    gamma_of, log_gamma = (
+        evaluated_if_small(sympy.gamma, large_opaque=True),
+        evaluated_if_small(sympy.loggamma, of_numbers=False),
+    )
+    assert gamma_of(whole(5)) == 24 and gamma_of(n + 1) == sympy.gamma(n + 1)
+    assert isinstance(gamma_of(whole(101)).args[0], OpaqueRational)
+    assert gamma_of(sympy.sqrt(2)).args == (sympy.sqrt(2),)
+    assert log_gamma(whole(1)).args == (1,) and log_gamma(whole(101)).args == (101,)
+    choose = evaluated_if_small(sympy.binomial)
+    assert choose(whole(5), whole(2)) == 10 and choose(n, whole(2)).args == (n, 2)
+    assert choose(whole(101), whole(2)).args == (101, 2)
 
 
 class Numbers:

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from farfield.numerics.masks import CAUSAL, Mask
-from farfield.validation.far_field.long_rows import Cell, Sampling, Stages, begin, far_losses
+from farfield.validation.far_field.long_rows import Sampling, Stages, begin, far_losses
 from farfield.validation.harness.runs import model_of
 from farfield.validation.harness.settings import Run, ScaleSettings
 from farfield.validation.models.content_bias import content_of
@@ -48,14 +48,6 @@ def text():
 @pytest.fixture(scope="module")
 def rows(text):
     return text.unfold(0, ROW + 1, ROW)
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_row_by_itself_is_the_row_of_the_model(encoding, rows, text):
-    model = a_model(encoding)
-    network = TrainedNetwork(model)
-    assert torch.allclose(losses(network, rows, LAST), of_model(model, rows), atol=1e-4)
-    assert torch.allclose(losses(network, text[None], LAST), of_model(model, text[None]), atol=1e-4)
 
 
 def test_scores_of_a_model_that_learns_keep_no_graph(text):
@@ -123,14 +115,6 @@ def test_layers_that_are_not_named_keep_what_they_have(text):
     i, j = torch.arange(8, 12), torch.arange(12)
     assert Repaired(network, one).bias(1, i, j).equal(network.bias(1, i, j))
     assert Repaired(network, both).bias(1, i, j).equal(Repaired(network, one).bias(0, i, j))
-
-
-def test_the_keys_of_a_cell_stand_for_its_positions(rows):
-    stages = staged(TrainedNetwork(a_model("0")), rows, 8 * ROW)
-    keys = stages._far(Cell(1, torch.arange(ROW, ROW + 8), 100), 0, stages.own)
-    assert torch.allclose(keys.more.exp().sum(-1), torch.full_like(keys.more[..., 0], 100.0))
-    own = stages.pools[1][0][2] // ROW == torch.arange(len(rows))[:, None]
-    assert torch.equal(keys.more[:, 0, 0].isinf(), own)
 
 
 def test_rows_by_themselves_serve_every_draw(rows):

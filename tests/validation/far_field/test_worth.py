@@ -96,17 +96,6 @@ def test_a_passage_that_fills_the_row_gives_the_row_of_the_model(encoding):
     assert not torch.allclose(each.diluted, each.whole, atol=1e-3)
 
 
-def test_far_keys_are_none_of_a_row_that_holds_the_passage(monkeypatch):
-    run = Run(encoding="0", layers=1, width=32, heads=4, length=ROW)
-    network = TrainedNetwork(model_of(run).eval())
-    text = torch.arange(5 * ROW + 1) % 200
-    stages = Stages(network, text.unfold(0, ROW + 1, ROW), LAST, Sampling(1024, np.inf))
-    hidden, blocks = [], stages.blocks
-    monkeypatch.setattr(stages, "blocks", lambda *x: hidden.append(x[4]) or blocks(*x))
-    readings(stages, text.numpy(), 0, [Passage(0, 4, ROW + 10, 2 * ROW + 2, (1,))], 6 * ROW)
-    assert all(set(x[0].tolist()) == {1, 2, 4} for x in hidden) and len(hidden) == 3
-
-
 def test_what_a_copier_gains_by_a_far_passage_is_foreseen(copier):
     """Its last tokens come again from the second of eight rows. By measurement, the passage is
     replaced by other tokens in the real row."""

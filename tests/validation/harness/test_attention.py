@@ -13,9 +13,7 @@ from farfield.validation.harness.attention import (
     _stretches,
     attention,
     block_mask,
-    flex,
     materialised,
-    table_score,
 )
 
 LENGTH, HEADS, SIZE = 600, 2, 4
@@ -150,23 +148,6 @@ def test_the_block_mask_is_the_mask(mask, reach, widths):
     assert not (seen & ~(dense | every)[:, :700, :700]).any(), "a key that is seen has no block"
     head = torch.arange(len(seen))[:, None, None]
     assert (blocks.mask_mod(head, head, i, j) == seen).all()
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("kind", ["none", "steep in one head", "learned"])
-@pytest.mark.parametrize("sinks", [False, True])
-def test_the_kernel_of_a_gpu_is_the_specification(kind, sinks):
-    def path(q, k, v, bias, mask, sink):
-        given = table_score(bias) if kind == "steep in one head" else bias
-        return flex(q, k, v, given, block_mask(mask, LENGTH), sink)
-
-    asked, sink, _ = case(kind, sinks)
-    with torch.no_grad():
-        asked = [x if x is None else x.detach() for x in asked]
-        for mask in (CAUSAL, Mask(window=50)):
-            slow = materialised(*asked, mask, sink)
-            torch.testing.assert_close(path(*asked, mask, sink), slow, rtol=1e-5, atol=1e-5)
 
 
 def test_memory_is_linear_in_the_length_also_where_the_bias_learns():

@@ -11,7 +11,7 @@ from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.encodings import CATALOGUE, encoding
 from farfield.validation.harness import bias as bias_module
 from farfield.validation.harness.attention import attention, materialised
-from farfield.validation.harness.bias import FixedBias, bias_tensor
+from farfield.validation.harness.bias import FixedBias
 from farfield.validation.harness.mechanism import ABSOLUTE, read
 from farfield.validation.harness.model import Layer, Transformer, rotated
 from farfield.validation.harness.runs import model_of
@@ -211,22 +211,20 @@ def test_a_score_function_is_the_table():
 ALIBI, RATE = encoding("alibi"), encoding("-r*n")
 PAIR = encoding("[-r*n; -r*n^2]")
 VIEWS = {
-    "length 0: accepted is a whole number of tokens from 1": lambda: bias_tensor(ALIBI, 0),
-    "length 2.0: accepted is a whole": lambda: bias_tensor(ALIBI, 2.0),
-    "dtype torch.bfloat16: accepted are float32 and float64": lambda: bias_tensor(
-        ALIBI, 2, dtype=torch.bfloat16
+    "length 0: accepted is a whole number of tokens from 1": lambda: ALIBI.tensor(0),
+    "length 2.0: accepted is a whole": lambda: ALIBI.tensor(2.0),
+    "dtype torch.bfloat16: accepted are float32 and float64": lambda: ALIBI.tensor(
+        2, dtype=torch.bfloat16
     ),
-    "needs values of r; given: s": lambda: bias_tensor(RATE, 2, values={"s": torch.ones(1)}),
-    "needs values of none; given: r": lambda: bias_tensor(ALIBI, 2, values={"r": torch.ones(1)}),
-    "values of shapes float; accepted are tensors of one shape (heads,)": lambda: bias_tensor(
-        RATE, 2, values={"r": 0.5}
+    "needs values of r; given: s": lambda: RATE.tensor(2, values={"s": torch.ones(1)}),
+    "needs values of none; given: r": lambda: ALIBI.tensor(2, values={"r": torch.ones(1)}),
+    "values of shapes float; accepted are tensors of one shape (heads,)": lambda: RATE.tensor(
+        2, values={"r": 0.5}
     ),
-    "values of shapes (1, 2); accepted": lambda: bias_tensor(
-        RATE, 2, values={"r": torch.ones(1, 2)}
-    ),
-    "values of shapes (0,); accepted": lambda: bias_tensor(RATE, 2, values={"r": torch.ones(0)}),
-    "shapes (3,); accepted are tensors of one shape (heads,) of 2 heads": lambda: bias_tensor(
-        PAIR, 2, values={"r": torch.ones(3)}
+    "values of shapes (1, 2); accepted": lambda: RATE.tensor(2, values={"r": torch.ones(1, 2)}),
+    "values of shapes (0,); accepted": lambda: RATE.tensor(2, values={"r": torch.ones(0)}),
+    "shapes (3,); accepted are tensors of one shape (heads,) of 2 heads": lambda: PAIR.tensor(
+        2, values={"r": torch.ones(3)}
     ),
     "width 0: accepted is a whole number of tokens from 1": lambda: block(widths=0),
     "width 2.5: accepted": lambda: block(widths=[3, 2.5]),
@@ -242,7 +240,7 @@ VIEWS = {
 
 
 def block(text="alibi", length=40, **given):
-    return bias_module.block_mask(encoding(text), length, block=16, **given)
+    return encoding(text).block_mask(length, block=16, **given)
 
 
 @pytest.mark.parametrize("said", VIEWS)
@@ -252,14 +250,14 @@ def test_a_view_that_no_kernel_takes_is_refused(said, refusal):
 
 def test_the_views_of_kernels_are_the_bias():
     table = torch.from_numpy(ALIBI.bias(range(5)))
-    assert torch.equal(bias_tensor(ALIBI, 5, dtype=torch.float64), table)
+    assert torch.equal(ALIBI.tensor(5, dtype=torch.float64), table)
     rates = torch.tensor([1.0, 0.5], requires_grad=True)
     for source, power in ((RATE, 1), (PAIR, 2)):
-        found = bias_tensor(source, 4, values={"r": rates})
+        found = source.tensor(4, values={"r": rates})
         steps = torch.stack([torch.arange(4.0), torch.arange(4.0) ** power])
         assert torch.equal(found, -rates[:, None] * steps) and found.dtype == torch.float32
         assert torch.equal(torch.autograd.grad(found.sum(), rates)[0], -steps.sum(1))
-    add, zero = bias_module.score_mod(RATE, 8, values={"r": rates}), torch.tensor(0)
+    add, zero = RATE.score_mod(8, values={"r": rates}), torch.tensor(0)
     scores = add(torch.tensor(1.0), zero, zero + 1, torch.tensor([5, 3]), torch.tensor([3, 5]))
     assert scores.tolist() == [0, 1]
 

@@ -24,6 +24,7 @@ from farfield.validation.harness.runs import job_of, listed, load, local, rows_o
 from farfield.validation.harness.settings import settle
 from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.inventory import summary
+from farfield.validation.results import results
 
 MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
 
@@ -250,6 +251,7 @@ def test_what_is_no_run_is_not_listed_or_refused_in_a_line(refusal, tmp_path):
     (tmp_path / "b" / "run.json").write_text("[1]")
     (one,) = listed(tmp_path)
     refusal(r"b/run.json' is no run: it holds no table; accepted", getattr, one, "run")
+    refusal("b/run.json' is no run: it holds no table", results, str(tmp_path))
 
 
 def test_listing_reads_no_settings_of_finished_runs(asked, tmp_path, monkeypatch):

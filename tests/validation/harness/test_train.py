@@ -147,17 +147,14 @@ def test_a_file_that_is_not_what_was_written_is_refused_and_stays(refusal, tmp_p
 
 
 def test_a_long_training_says_how_long_by_its_first_steps(monkeypatch):
-    said = []
-
-    def hear(stage, done, total, note=""):
-        said.append((done, total, note))
-
-    trained(run(steps=5), progress=hear)
-    assert all(total for _, total, _ in said)  # five steps are not worth a line
-    now, said[:] = iter(range(0, 10_000, 4)), []
+    heard = Mock()
+    trained(run(steps=5), progress=heard)
+    assert all(told.args[2] for told in heard.mock_calls)  # five steps are not worth a line
+    heard.reset_mock()
+    now = iter(range(0, 10_000, 4))
     monkeypatch.setattr("time.perf_counter", lambda: float(next(now)))
-    trained(run(steps=45), progress=hear)
-    notes = [(at, note) for at, (_, total, note) in enumerate(said) if not total]
+    trained(run(steps=45), progress=heard)
+    notes = [(at, told.args[3]) for at, told in enumerate(heard.mock_calls) if not told.args[2]]
     # The clock is read three times from step 1 to step 3: 12 s for two of them.
     assert notes == [(3, "about 4 min 12 s for 45 steps, by the first 3")]
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from transformers import Gemma3Config, LlamaConfig
 
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.answers.number import SHARES
@@ -140,37 +141,27 @@ def test_rescalings_are_those_of_the_library(refusal):
         refusal(told, _require_rescaling, HERE, Some(rope_parameters=rope))
 
 
-class Strict:
-    """A class of the library that refuses what is of another type, as the library says it."""
-
-    @staticmethod
-    def from_dict(values):
-        for key, kind in (("flag", bool), ("sub", float), ("word", str)):
-            found = next(_values(values, key), kind())
-            if type(found) is not kind:
-                name = type(found).__name__
-                raise ValueError(
-                    f"Error: field '{key}' is wrong\n Expected {kind.__name__}, {name}"
-                )
-        if values.get("bad"):
-            raise ValueError("Error: field 'hidden': Expected str")
-        return values
+REFUSED = [
+    ({"hidden_act": 5}, r"hidden_act 5, .* .Field 'hidden_act' expected str, got int .value: 5."),
+    (
+        {"vocab_size": 9, "hidden_size": 30},
+        "hidden_size 30, .* .The hidden size .30. is not a multiple of the number of attention "
+        "heads .32..",
+    ),
+]
 
 
 def test_numbers_are_taken_for_what_the_library_wants(refusal):
-    given = {"flag": 1, "part": {"sub": 2, "flag": 0}, "dtype": "x", "sub": 3}
-    made = _accepted(HERE, "kind", Strict, given)
-    assert made == {"flag": True, "part": {"sub": 2.0, "flag": False}, "sub": 3.0}
-    assert [type(x) for x in (made["flag"], made["sub"])] == [bool, float]
-    assert given["part"] == {"sub": 2, "flag": 0} and _cast("x", "x", int) == "x"
-    told = (
-        "word 5, which the library transformers refuses .field 'word' is wrong Expected str, int.; "
-    )
-    refusal(told + "accepted: what it takes for kind", _accepted, HERE, "kind", Strict, {"word": 5})
-    told = "has bad 7, which the library transformers refuses .field 'hidden': Expected str.; "
-    refusal(told, _accepted, HERE, "kind", Strict, {"word": "a", "bad": 7})
-    found = [*_values({"a": {"b": 2, "c": {"b": 3}}, "b": 1}, "b")]
-    assert found == [2, 3, 1]
+    given = {"initializer_range": 1, "text_config": {"rms_norm_eps": 2, "use_cache": 0}}
+    made = _accepted(HERE, "gemma3", Gemma3Config, given | {"dtype": "x"})
+    found = made.initializer_range, made.text_config.rms_norm_eps, made.text_config.use_cache
+    assert found == (1, 2, False) and [*map(type, found)] == [float, float, bool]
+    assert given["text_config"] == {"rms_norm_eps": 2, "use_cache": 0}
+    assert _cast("x", "x", int) == "x"
+    for values, told in REFUSED:
+        told = f"json has {told}.; accepted: what it takes for llama$"
+        refusal(told, _accepted, HERE, "llama", LlamaConfig, values)
+    assert [*_values({"a": {"b": 2, "c": {"b": 3}}, "b": 1}, "b")] == [2, 3, 1]
 
 
 LENGTHS = [
