@@ -52,7 +52,7 @@ def write(path: Path, content: bytes) -> None:
 
 def _remove_unfinished(folder: Path) -> None:
     """Remove the files that no process writes any more: each is locked while it is written."""
-    for left in folder.glob(".partial-*"):
+    for left in folder.glob(f".partial-{16 * '[0-9a-f]'}"):
         with contextlib.suppress(OSError), open(left, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(file.fileno()).st_size:  # an empty one may be about to be locked

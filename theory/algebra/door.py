@@ -35,6 +35,7 @@ IDLE_S = 5.0  # after which no one looks any more
 PATIENCE = 10  # times the processor time of a step that may pass on a machine with other work
 FEW = 1_000  # a denominator of an exponent up to which SymPy draws any root in no time
 GUARD_BITS = 240  # of the argument of a function that SymPy evaluates
+FAINT = 2.0**-120  # a value of it that rounding may have made
 SPLIT = 1 << 15  # SymPy splits off smaller primes
 
 
@@ -467,15 +468,19 @@ _doubt(sympy.Min, "nonnegative", _unless_an_argument("is_extended_negative"))
 
 def _with_guard_bits(owner: type[Expr]) -> None:
     """It rounds arguments to two bits for a sign: loggamma(1 + 10^-7) and acos(1 - 10^-7) were 0. A
-    value of 0 may be another one that is smaller than the rounding."""
+    small value, or 0, may be rounding alone unless twice the bits give nearly the same."""
     of_sympy = owner._eval_evalf
 
     def valued(e: Expr, bits: int) -> Expr | None:
         value = of_sympy(e, bits + GUARD_BITS)
-        return None if value == 0 else value
+        if value is None or not (value.is_Float or value == 0) or abs(value) > FAINT:
+            return value
+        finer = of_sympy(e, bits + 2 * GUARD_BITS)
+        return finer if 2 * abs(finer - value) < abs(value) else None
 
     owner._eval_evalf = valued
 
 
 _with_guard_bits(sympy.Function)
 _with_guard_bits(sympy.polygamma)
+_with_guard_bits(sympy.harmonic)

@@ -56,7 +56,7 @@ def proved_zero(c: Expr) -> str | None:
 
 def _swells(power: Expr) -> bool:
     """Whether a power of a sum is too high to be expanded."""
-    return bool(power.base.is_Add and abs(power.exp) > 12)
+    return bool(power.base.is_Add and power.exp.is_Integer and abs(power.exp) > 12)
 
 
 def _special(c: Expr) -> bool:

@@ -222,16 +222,18 @@ def _installed(name: str) -> bool:
 @contextlib.contextmanager
 def _whole() -> Iterator[None]:
     """While a file loads that may take from Python what all later work needs: the depth of calls is
-    put back, and so are functions before the file is refused."""
-    functions, depth, output = dict(_BUILTINS), sys.getrecursionlimit(), sys.stdout
+    put back, and so are the streams, and functions before the file is refused."""
+    functions = {name: f for name, f in _BUILTINS.items() if callable(f)}
+    output, errors, depth, is_whole = sys.stdout, sys.stderr, sys.getrecursionlimit(), callable
     try:
         yield
-    finally:
-        sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
-        lost = [k for k, f in functions.items() if callable(f) and not callable(_BUILTINS.get(k))]
+    finally:  # of functions only `is_whole` is sure to be there
+        lost = [name for name in functions if not is_whole(_BUILTINS.get(name))]
         _BUILTINS.update({name: functions[name] for name in lost})
+        sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
     if lost or getattr(output, "closed", False):
         raise ImportError(f"it takes {lost[0] if lost else 'standard output'} from Python")
+    sys.stdout, sys.stderr = output, errors
 
 
 @contextlib.contextmanager

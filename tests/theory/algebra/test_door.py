@@ -322,4 +322,11 @@ def test_no_number_of_a_sign_is_taken_for_zero(places, known):
     above = sympy.loggamma(2 + small), sympy.acosh(1 + small), sympy.loggamma(1 - small)
     assert [x.is_positive for x in above] == [known] * 3
     assert not any(x.is_zero for x in (*above, sympy.acos(1 - small), sympy.loggamma(1 + small)))
-    assert sympy.polygamma(0, sympy.Rational(1461632145, 10**9)).is_positive
+    assert not sympy.harmonic(small).is_extended_negative
+    with mpmath.workdps(120):
+        zero = mpmath.findroot(mpmath.digamma, 1.46) * 10**places
+        below, above = (
+            sympy.Rational(int(end(zero))) * small for end in (mpmath.floor, mpmath.ceil)
+        )
+    assert sympy.polygamma(0, below).is_positive is (known and False)
+    assert sympy.polygamma(0, above).is_positive is known

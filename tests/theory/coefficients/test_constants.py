@@ -102,6 +102,7 @@ def test_what_has_no_proof_is_open_and_not_told_apart_from_0(text):
         ("4*atan(1/5)-atan(1/239)-pi/4-1/10**500", -1),
         ("log(2)/log(3)-63/100", 1),
         ("atan(1)+atan(2)+atan(3)", 1),  # a sum of arctangents may be off by pi
+        ("(1+sqrt(2))^(11+sin(1)^2+cos(1)^2)-(1+sqrt(2))^12", 0),
         ("Catalan-1", -1),
         ("EulerGamma-1/2", 1),
     ],

@@ -123,7 +123,12 @@ def test_what_a_file_raises_is_one_line_with_its_line(refusal, tmp_path, text, w
 
 @pytest.mark.parametrize(
     ("text", "lost"),
-    [("import builtins; builtins.abs = None", "abs"), ("sys.stdout.close()", "standard output")],
+    [
+        ("import builtins; builtins.abs = None", "abs"),
+        ("import builtins; del builtins.callable", "callable"),
+        ("import builtins; del builtins.max", "max"),
+        ("sys.stdout.close()", "standard output"),
+    ],
 )
 def test_a_file_leaves_python_whole(refusal, tmp_path, monkeypatch, text, lost):
     """A lower depth of calls is put back."""
@@ -131,7 +136,13 @@ def test_a_file_leaves_python_whole(refusal, tmp_path, monkeypatch, text, lost):
     depth = sys.getrecursionlimit()
     folder = written(tmp_path, mine=f"import sys; sys.setrecursionlimit(500)\n{text}")
     refusal(f"takes {lost} from Python", load, folder / "mine.py")
-    assert abs(-1) == 1 and sys.getrecursionlimit() == depth
+    assert abs(-1) == max(1, 0) and callable(abs) and sys.getrecursionlimit() == depth
+
+
+def test_streams_are_put_back(tmp_path):
+    before = sys.stdout, sys.stderr
+    load(written(tmp_path, mine="import sys; sys.stdout = sys.stderr = None") / "mine.py")
+    assert (sys.stdout, sys.stderr) == before
 
 
 def test_what_is_no_file_is_refused(refusal, tmp_path):
