@@ -50,12 +50,11 @@ def test_every_row_of_the_tables_is_a_record():
 
 def copy(tmp_path):
     """The pages and files that the rows stand on and are counted from."""
-    for name in ("README.md", "docs/findings.md", *{record["file"] for record in WHOLE.values()}):
+    files = {record["file"] for record in WHOLE.values()}
+    for name in ("README.md", "docs/findings.md", *files, *measures.BESIDE):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
-    for name in measures.BESIDE:
-        shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 

@@ -23,6 +23,16 @@ def run(*command, **options):
     return done.stdout
 
 
+PIP, OFFLINE = (sys.executable, "-m", "pip"), ("--no-deps", "--no-index")
+
+
+def built(source, folder):
+    """The wheel of a source, built into a folder without any other package."""
+    run(*PIP, "wheel", *OFFLINE, "--no-build-isolation", "-w", folder, source)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
 def installed_name(path):
     """``theory/files.py`` -> ``farfield/theory/files.py``."""
     room, rest = path.split("/", 1)
@@ -42,10 +52,7 @@ def wheel(tmp_path_factory):
     run("git", "archive", "--output", folder / "source.tar", "HEAD", cwd=ROOT)
     with tarfile.open(folder / "source.tar") as archive:
         archive.extractall(folder / "source", filter="data")
-    offline = ["--no-deps", "--no-index", "--no-build-isolation"]
-    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", folder, folder / "source")
-    (built,) = folder.glob("*.whl")
-    return built
+    return built(folder / "source", folder)
 
 
 def test_rooms_are_the_declared_folders():
@@ -74,10 +81,8 @@ def test_a_source_archive_makes_the_same_wheel(wheel, tmp_path):
     build = "from setuptools.build_meta import build_sdist; print(build_sdist('.'))"
     run(sys.executable, "-c", build, cwd=tmp_path / "source")
     (packed,) = (tmp_path / "source").glob("farfield-*.tar.gz")
-    offline = ["--no-deps", "--no-index", "--no-build-isolation"]
-    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", tmp_path, packed)
-    (built,) = tmp_path.glob("*.whl")
-    ours, theirs = (zipfile.ZipFile(path).namelist() for path in (wheel, built))
+    both = wheel, built(packed, tmp_path)
+    ours, theirs = (zipfile.ZipFile(path).namelist() for path in both)
     assert {*ours} == {*theirs}
 
 
@@ -94,8 +99,7 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_an_installed_wheel_works_elsewhere(wheel, tmp_path):
-    offline = ["--no-deps", "--no-index", "--quiet"]
-    run(sys.executable, "-m", "pip", "install", *offline, "--target", tmp_path, wheel)
+    run(*PIP, "install", *OFFLINE, "--quiet", "--target", tmp_path, wheel)
     rooms = ", ".join(sorted(FOLDERS))
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {rooms}; "
     where = run(sys.executable, "-c", code + "print(farfield.__file__)", cwd=tmp_path)

@@ -316,9 +316,8 @@ def test_contours_are_at_most_four_round_levels(ends, levels):
 
 
 def test_a_range_is_divided_geometrically_from_twentyfold_on():
-    assert between(Rational(1), Rational(20), 3) == [1, Rational(21, 2), 20]
-    assert between(Rational(1), Rational(21), 3) == [1, Rational("4.583"), 21]
-    assert between(Rational(0), Rational(30), 3) == [0, 15, 30]
+    for low, middle, high in ((1, "21/2", 20), (1, "4.583", 21), (0, 15, 30)):
+        assert between(Rational(low), Rational(high), 3) == [low, Rational(middle), high]
     told = []
     drawn = parameter_map(
         "-a*n^b", {"a": (1, 2)}, points=2, values={"b": 1}, notice=lambda *step: told.append(step)

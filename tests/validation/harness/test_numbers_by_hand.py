@@ -379,7 +379,10 @@ def test_rows_are_what_the_measures_give(job):
 @pytest.mark.parametrize("length", [12, 31])
 def test_a_rotation_is_measured_with_blocks_of_half_a_row(length):
     """[S, 3.3]: blockwise causal attention with half the training length."""
-    asked = with_encoding(Run(**TINY).but(length=length), "RoPE", encoding("rope"))
-    assert asked.measure.bca == (length // 2,) and asked.label == "RoPE"
-    assert with_encoding(Run(**TINY), "RoPE", encoding("rope", bca=5)).measure.bca == (5,)
-    assert with_encoding(Run(**TINY), "ALiBi", encoding("alibi", heads=2)).measure.bca == ()
+    for subject, blocks in (
+        (encoding("rope"), (length // 2,)),
+        (encoding("rope", bca=5), (5,)),
+        (encoding("alibi", heads=2), ()),
+    ):
+        asked = with_encoding(Run(**TINY).but(length=length), "mine", subject)
+        assert asked.measure.bca == blocks and asked.label == "mine"
