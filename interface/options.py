@@ -161,11 +161,7 @@ class Subject:
             f"--head {self.head}: {str(formula)[:40]} has one head; leave the option out",
         )
         if self.heads is None and found.num_heads not in (1, wide or found.num_heads):
-            return (
-                found
-                if found.source == LISTED
-                else replace(self, heads=wide).read(formula, alone=alone)
-            )
+            return found if found.source == LISTED else replace(self, heads=wide).read(formula)
         return found
 
     def restricted_to(self, formula: Any) -> Subject:

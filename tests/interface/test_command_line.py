@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import farfield
-from farfield.cli import GROUPS, VERBS, _require_known, application
+from farfield.cli import GROUPS, VERBS, _complain, _require_known, application
 from farfield.help import EXAMPLES, Help
 
 
@@ -142,13 +142,15 @@ def test_former_words_answer_as_todays_and_say_so(run, words):
     assert words[0] == "design" or words[0] not in run("--help")[1].split()
 
 
-def test_a_complaint_keeps_its_words_whole_on_a_terminal(run, monkeypatch):
+def test_a_complaint_keeps_its_words_whole_on_a_terminal(run, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     piped = run("check", "-n", "--nosuch")[2]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     shown = run("check", "-n", "--nosuch")[2]
     assert piped.count("\n") == 1 and max(map(len, shown.splitlines())) <= 60
     assert shown.split() == piped.split()
+    _complain(f"{'x' * 70} {'y-' * 35} z", 2)
+    assert capsys.readouterr().err.split("\n")[1:-1] == ["x" * 70, "y-" * 35, "z"]
 
 
 HEAVY = {"torch", "matplotlib", "scipy"}

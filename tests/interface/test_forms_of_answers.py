@@ -6,6 +6,7 @@ import math
 import re
 import threading
 import types
+import webbrowser
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -269,6 +270,9 @@ def test_the_explorer_starts_with_what_was_asked(words, begin, end, monkeypatch,
     assert line[quiet + 1 : quiet + 1 + len(begin)] == begin and line[-len(end) :] == end
     assert ("--headless" in line) is ("--headless" in words)
     assert f"http://127.0.0.1:{words[1] if words[0] == '--port' else 2718} " in out
+    monkeypatch.setattr("webbrowser.get", Mock(side_effect=webbrowser.Error))
+    assert "no browser was found" in run("explore", *words)[2]
+    assert "--headless" in starts.call_args.args[1]
 
 
 def test_ports_that_a_user_may_have(refusal):

@@ -118,6 +118,7 @@ SLIPS = {
     ("design", "-a*n", "--no-flush-to-zero"): r"design has no option --no-flush-to-zero; ",
     ("cite", "--colour=6"): r"cite has no option --colour; accepted: --ascii, --csv",
     ("trf", "-n", "--t", "3"): r"did you mean --trained\?",
+    ("trf", "-n", "--legnth", "3"): r"did you mean --length\?",
     ("atlas", "page"): r"'page' is neither",
     ("check", "-n", "keys"): r"'keys' is neither",
     ("check", "-n", "--head", "2"): r"--head 2: -n has one head; leave the option out",

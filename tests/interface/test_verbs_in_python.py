@@ -259,6 +259,7 @@ def test_the_explorer_is_a_cell_of_a_notebook(monkeypatch):
     monkeypatch.setattr("subprocess.Popen", starts := Mock())
     shown = farfield.explore("-r*log(1+n)", port=27180)
     assert 'src="http://127.0.0.1:27180"' in shown._repr_html_()
+    assert inspect.signature(farfield.explore).parameters["port"].default == 2718
     shown.stop()
     (words,) = starts.call_args.args
     assert {"run", "--headless", "27180", "--formula=-r*log(1+n)"} <= {*words}

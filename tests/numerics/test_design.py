@@ -11,10 +11,10 @@ from sympy import Integer, Rational, S, Symbol
 
 import farfield
 from farfield.numerics.design.family import read_family
-from farfield.numerics.design.line import ParameterLine
+from farfield.numerics.design.line import ParameterLine, _count
 from farfield.numerics.design.order import MAX_OPERATIONS, rises, support_step, tail_order
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.solve import _by_head
+from farfield.numerics.design.solve import _by_head, _solutions
 from farfield.numerics.design.targets import (
     COUNTS,
     TARGETS,
@@ -832,6 +832,8 @@ def test_a_quantity_is_what_its_record_says(name):
     assert asked.approximate is (asked.answer(-n).label is Label.APPROXIMATE)
     sizes = (None, None, False, False) if name == "horizon" else (64, None, False, True)
     assert (asked.size, whole.size, asked.whole, whole.whole) == sizes
+    plain = {"leak": "<=", "reach": ">=", "resolution": ">="}.get(name, "=")
+    assert read_targets(asked, 8 if asked.integer else "1/8")[0].relation == plain
     wave = -n + sympy.sin(n)
     row = sympy.Piecewise((wave, n < 64), (S.NegativeInfinity, True))
     assert asked.row(wave) == (wave if name == "horizon" else row)
@@ -946,7 +948,8 @@ BAD = [
     (("rope",), {"trf": 5}, "."),
     (("-a*n^b",), {"trf": 5}, "--set"),
     (("kerple_log",), {"trf": 5}, "2 free parameters"),
-    (("-a*n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'"),
+    (("-a*n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: a$"),
+    (("-n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: none$"),
     (("-a*n",), {"trf": 5, "colour": 3}, "colour"),
     (("-log(1+n)/(1+a)",), {"trf": 5}, "diverges for every a"),
     (("kerple_log",), {"trf": 5, "r1": "1/2"}, "converges if"),
@@ -968,6 +971,7 @@ BAD = [
     (("-n-a",), {"trf": ">=64, <=3"}, r"TRF\(1 %\) >= 64 is met by no a"),  # it is 5
     (("-a*n",), {"trf": [4, 8, 9], "leak": ["1/8", "1/9"]}, r"for \[2, 3\] heads"),
     (("-a*n",), {"leak": ("-1", "1/2"), "heads": 3}, "leak from -1 to 1/2: accepted are positive"),
+    (("-a*n",), {"leak": ("1/2", "-1"), "heads": 3}, "leak from 1/2 to -1: accepted are positive"),
     (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
     (("-n",), {"trf": 8}, r"accepted: a formula with one, as c\*\(-n\)"),
     (("-a*b*n",), {"trf": 8, "parameter": "a"}, "fix the others: b=1"),
@@ -997,6 +1001,97 @@ def test_an_irrational_end_has_a_rational_just_inside():
     line = ParameterLine(read_family("-a*n"), sympy.Interval.open(sympy.sqrt(2), sympy.pi))
     low, high = line.ends
     assert 0 < low - sympy.sqrt(2) < S(10) ** -39 > sympy.pi - high > 0
+
+
+@pytest.mark.parametrize(
+    ("formula", "ends", "values", "reach"),
+    [  # parameters at -1, 0, 1; the least and the largest coordinate
+        ("-a*n", (0, S.Infinity), ("1/2", 1, 2), (-64, 64)),
+        ("-n^a", (0, S.Infinity), ("1/2", 1, 2), (-64, 12)),
+        ("-exp(a)*n", (1, S.Infinity), ("3/2", 2, 3), (-64, 12)),
+        ("-a^2*n", (0, S.Infinity), ("1/2", 1, 2), (-64, 64)),
+        ("-a*n", (S.NegativeInfinity, -2), (-4, -3, "-5/2"), (-64, 64)),
+        ("-n^a", (S.NegativeInfinity, 0), (-2, -1, "-1/2"), (-12, 64)),
+        ("-n^a", (-1, 2), (0, "1/2", 1), (-64, 64)),
+        ("-n^a", (S.NegativeInfinity, S.Infinity), ("-3/4", 0, "3/4"), (-12, 12)),
+    ],
+)
+def test_a_coordinate_is_the_logarithm_of_a_distance(formula, ends, values, reach):
+    line = ParameterLine(read_family(formula), sympy.Interval.open(*map(sympy.sympify, ends)))
+    assert [line.at(u) for u in (-1.0, 0.0, 1.0)] == [Rational(x) for x in values]
+    assert line.reach == reach
+
+
+def test_an_end_is_closed_where_it_is_one_of_the_domain_and_belongs_to_it():
+    whole, part = (read_family("-a*n", assumptions={"a": d}) for d in ("positive", "(0, 1]"))
+    assert ParameterLine(whole, sympy.Interval(1, S.Infinity)).closed == [False, False]
+    assert ParameterLine(part, sympy.Interval.Lopen(0, 1)).closed == [False, True]
+    assert ParameterLine(part, sympy.Interval.open(0, 1)).closed == [False, False]
+
+
+def test_no_field_is_of_no_token_and_every_one_is_of_more():
+    line, field = ParameterLine(read_family("-a*n"), sympy.Interval.open(0, 1)), quantity("trf", {})
+    for relation, held in (("<=", False), (">", True)):
+        bound = Target(field, relation, S.Zero)
+        assert bound.trivial and line.holds(bound, S.Half) is held
+        assert (line.violation(bound, 0.0) < 0) is held
+
+
+def test_a_dialect_is_that_of_the_family():
+    for dialect, step in ((None, "ceiling"), ("inclusive", "floor")):
+        family = read_family("window", dialect=dialect)
+        assert support_step(family.formula, family.parameter) == step
+
+
+def test_counts_are_written_to_the_digits_that_they_have():
+    assert [*map(_count, (math.inf, 2e15, 1e15, 12.0))] == [
+        "infinity",
+        "2e+15",
+        "1" + "0" * 15,
+        "12",
+    ]
+
+
+def test_a_condition_is_solved_where_it_compares_the_parameter_with_numbers():
+    x, y = Symbol("x", real=True), Symbol("y", real=True)
+    for condition, wanted in (
+        (x > 1, sympy.Interval.open(1, S.Infinity)),
+        ((x > 1) & (x <= 3), sympy.Interval.Lopen(1, 3)),
+        (
+            (x < 1) | (x >= 3),
+            sympy.Union(sympy.Interval.open(-S.Infinity, 1), sympy.Interval(3, S.Infinity)),
+        ),
+        (sympy.Eq(x, 2), None),
+        ((x > 1) & sympy.Ne(x, 2), None),
+        (x > y, None),
+        (y > 1, None),
+        (x**2 > 1, None),
+    ):
+        assert _solutions(condition, x) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "heads", "each"),
+    [
+        (8, None, None),
+        ("8", 3, None),
+        (">=8, <=16", None, None),
+        ("8,16,64", None, ["8", "16", "64"]),
+        ((8, 16, 64), None, [8, 16, 64]),
+        ((8, 16, 64), 3, [8, 16, 64]),
+        ((8, 32), 2, [8, 32]),
+        ((8, 32), 3, [8, 16, 32]),
+        ((8, 32), 1, [8]),
+    ],
+)
+def test_targets_of_heads_are_listed_or_spaced(value, heads, each):
+    assert _by_head(TARGETS["trf"], value, heads) == each
+
+
+def test_costs_are_those_that_are_not_asked_for():
+    found = design("-a*n", leak="1/8", trained=16, heads=1)
+    assert found.costs[0].keys() == {"horizon(bf16)", "window(1/100)"} and len(found.values) == 1
+    assert design("-a*n", trf=8).costs == ()
 
 
 # -- at random ------------------------------------------------------------------------------------

@@ -297,9 +297,7 @@ def _bounded(f: Form, context: Context) -> bool:
 
 
 def settles(f: Form, context: Context) -> bool:
-    """Whether a part is a wave of what tends to 0."""
-    if f.op not in ("cos", "sin"):
-        return False
+    """Whether a wave is one of what tends to 0."""
     with suppress(Undecided):
         return size(transseries(f.args[0].expr, context).top(), context) < 0
     return False

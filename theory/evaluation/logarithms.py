@@ -33,7 +33,7 @@ def logarithm(e: Expr) -> Expr | None:
     """
     if not e.free_symbols:
         return None
-    if e.is_Add and (form := uncancelled(e)) is not None:
+    if (form := uncancelled(e)) is not None:
         return logarithm(form)
     if e.is_Add:
         terms = [_split(term) for term in e.args]

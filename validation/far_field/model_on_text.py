@@ -85,7 +85,7 @@ class ModelOnText:
     bos: int | None
     encode: Encode | None
     settings: Settings
-    held: int | None = None
+    held: int | None
 
     @property
     def length(self) -> int:

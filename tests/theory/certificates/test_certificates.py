@@ -9,7 +9,7 @@ import math
 import random
 import re
 from collections import Counter
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 
 import mpmath
@@ -23,8 +23,10 @@ from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.constants import (
+    _check,
     _digits_of,
     _in_parts,
+    _is_arithmetic,
     _is_simple,
     kept_roots,
     logarithm,
@@ -258,7 +260,12 @@ def test_bounds_of_constants_hold_and_those_of_inverses_follow(refusal, formula)
 
 
 LN2, LN3, LN12 = map(sympy.log, (2, 3, 12))
-HALF, LARGE, SPLIT = sympy.Rational(1, 2), 2 * (10**9 + 7), "split_log 12 (2 * 2 * 3); "
+PI, HALF, LARGE, SPLIT = (
+    sympy.pi,
+    sympy.Rational(1, 2),
+    2 * (10**9 + 7),
+    "split_log 12 (2 * 2 * 3); ",
+)
 VALUE = "apply Rpower_value; [constant | logs; {}constant]"
 
 
@@ -282,7 +289,9 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         (logarithm, (Root(12, HALF),), (LN12 / 2, f"logs; {SPLIT}constant")),
         (logarithm, (Root(4, 2 * HALF / 3),), (2 * LN2 / 3, "logs; split_log 4 (2 * 2); constant")),
         *((_is_simple, (e,), True) for e in (A * B, A**3 * C, A * B - 1, B**2 + A, 1 / A - 1)),
-        *((_is_simple, (e,), True) for e in (A**B - 1, 1 / A - B / A)),
+        *((_is_simple, (e,), True) for e in (A**B - 1, A**B * B - 1, 1 / A - B / A)),
+        *((_is_arithmetic, (e,), True) for e in (A + B / 2, A * B**-2 - 1)),
+        *((_is_arithmetic, (e,), False) for e in (HALF**B, sympy.sqrt(2) * A, PI * A, LN2 - A)),
         *((_is_simple, (e,), False) for e in (B**3, A * B * C - 1, 1 / A - 1 / C, 1 / B - 1)),
         (root, (sympy.S(4), HALF), (2, VALUE.format("split_log 4 (2 * 2); "))),
         (root, (sympy.S(12), HALF), (2 * Root(3, HALF), VALUE.format(SPLIT))),
@@ -301,6 +310,23 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
 )
 def test_a_constant_is_split_into_primes(ask, given, wanted):
     assert ask(*given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("e", "s", "facts", "why"),  # None: the prover's arithmetic finds the sign
+    [
+        (B**3 - 1, 1, [], "a product of many parameters"),
+        (B**3 - 1, 1, [(B**3 - 1, 1)], None),
+        (B**2 - 1, 1, [], None),
+        (LN12 - 2 * LN2 - LN3, 0, [], None),
+        (LN2 * LN3 - LN3 / 2, 0, [], "is 0 by more than arithmetic"),
+        (LN2 * LN3 - LN3 / 2, 1, [], None),
+        (sympy.Max(A, B), 1, [], "the sign of Max"),
+    ],
+)
+def test_the_sign_of_a_constant_is_one_that_the_prover_finds(e, s, facts, why):
+    with nullcontext() if why is None else pytest.raises(NoCertificate, match=why):
+        _check(e, s, facts)
 
 
 def python(name):
@@ -398,6 +424,7 @@ BAD = {
     "-2*log(n+1)-(3/2)^(n/9)": "no certificate for this form",
     "-2*log(n+1)-(1/2)^(a*n)": "no certificate for this form",
     "-2*log(n+1)-exp(n)": "no certificate for this form",
+    "-2*log(n+1)-(pi/4)^n": "no certificate for this form",
     "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "-log(1+n)^2/(1+sin(n)^2)": "no certificate for this form",
     "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",

@@ -194,6 +194,8 @@ def test_a_quadratic_is_split_at_its_roots():
     roots = {sign_key(f)[0] for f in sign_factors(a**2 - a - 1) if f.free_symbols}
     golden = (1 + sympy.sqrt(5)) / 2
     assert {sympy.simplify(a - r) for r in roots} == {golden, sympy.expand(1 - golden)}
+    assert sign_factors(POSITIVE * (a - 2)) == (a - 2,)
+    assert signs._linear_factors(a**2 - sympy.pi) == [a**2 - sympy.pi]
 
 
 # -- limits and bounds by hand ---------------------------------------------------------------------
@@ -221,6 +223,7 @@ ROOT2, THIRD = sympy.sqrt(2), sympy.Rational(1, 3)
         (sympy.cos(sympy.pi / 7), 1, 1, [28]),
         (sympy.tan(sympy.pi / 7), 2, 2, [28]),
         (sympy.GoldenRatio, 4.5, 4, [2]),
+        (sympy.GoldenRatio - sympy.sqrt(5), 6.5, 4, [2]),
         (sympy.sin(sympy.pi / 1000), 1, 1, [4000]),
         (sympy.Integer(2) ** sympy.Rational(1, 64), sympy.Rational(1, 32), 0, [64]),
         (sympy.Integer(2) ** sympy.Rational(1, 65), None, None, []),
@@ -365,8 +368,8 @@ def test_zeros_say_how_they_are_proved(c, proof):
 
 
 def test_the_logarithm_of_a_product_of_negative_factors_is_left_alone():
-    product = (1 - ROOT2) * (1 - sympy.sqrt(3))
-    assert zeros._log_of_primes(product) == sympy.log(product)
+    for product in ((1 - ROOT2) * (1 - sympy.sqrt(3)), -2 * sympy.pi * (1 - ROOT2)):
+        assert zeros._log_of_primes(product) == sympy.log(product)
 
 
 @pytest.mark.parametrize(

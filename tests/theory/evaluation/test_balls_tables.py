@@ -81,6 +81,10 @@ def test_expression_ball_and_table_agree(name, dialect):
         ("floor(log(n)/log(10))", 1000, 3),
         ("floor(log(n)/log(10))", 999, 2),
         ("sign(n-3)", 3, 0),
+        ("frac(log(n)/log(2))", 8, 0),
+        ("mod(log(n)/log(2),3)", 8, 0),
+        ("3*frac((2^n)/3)", 10**8, 1),
+        ("floor((2^n)/3)", 10**8, None),  # more digits than a ball has
         *((IF, at, value) for at, value in ((1, -1), (2, 2), (3, -3), (5, -5), (6, 6))),
         ("sign(sqrt(n)*sqrt(n+2)-sqrt(n**2+2*n))", 3, None),  # no proof of 0
     ],
@@ -88,7 +92,7 @@ def test_expression_ball_and_table_agree(name, dialect):
 def test_a_jump_is_decided_by_an_exact_zero_test(formula, at, value):
     e = read(formula) if isinstance(formula, str) else formula
     assert enclose(e, 64, {n: at}) == value
-    assert value is None or at > 2**62 or tabulate(e, [at]) == [value]
+    assert value is None or at > 2**20 or tabulate(e, [at]) == [value]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def gathered(terms):
         (_logarithm, 2 + EXP(n), LOG(2 + EXP(n))),
         (_from_limits, sympy.acos(sympy.tanh(n)), 2 * sympy.atan(TINY)),
         (_from_limits, -sympy.asin(sympy.tanh(n)), 2 * sympy.atan(TINY) - sympy.pi / 2),
-        (_from_limits, sympy.acosh(1 + TINY), 2 * sympy.asinh(sympy.sqrt(TINY / 2))),
+        (_from_limits, sympy.acosh(1 + TINY), log1p(TINY + sympy.sqrt(TINY * (2 + TINY)))),
         (_from_limits, sympy.atanh(sympy.tanh(n)), n),
         (_from_limits, sympy.sinh(n) - sympy.cosh(n), -TINY),
         (_from_limits, sympy.frac(n / 3), n / 3 - sympy.floor(n / 3)),

@@ -24,7 +24,7 @@ from farfield.theory.evaluation.vectorised import (
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import Program
+from farfield.theory.functions.record import Program, records
 from farfield.theory.values import enclose, tabulate
 
 SHAPES = (
@@ -328,6 +328,9 @@ def test_one_row_has_the_same_values(text):
 def test_what_a_namespace_lacks_is_told():
     with pytest.raises(NotImplementedError):
         Program(Lookup(n, sympy.Tuple(1, 2), sympy.S(3)), Plain(np), (n,))(np.arange(3.0))
+    for record in (record for record in records() if record.array is None):
+        with pytest.raises(NotImplementedError):
+            Program(record.node(n), Plain(np), (n,))
 
 
 def test_an_entry_is_the_same_in_any_company():

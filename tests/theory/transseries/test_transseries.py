@@ -13,6 +13,7 @@ from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded,
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.elementary import expm1
 from farfield.theory.functions.nodes import n
 from farfield.theory.transseries.arithmetic import (
     UNIT,
@@ -200,6 +201,7 @@ CONDITIONS = [ITE(HIGH, n > 5, LOW), ITE(LOW, LOW, n > 6), ITE(HIGH, LOW, n > 0)
 CONDITIONS += [HIGH | LOW, sympy.Not(HIGH & LOW, evaluate=False), sympy.Not(HIGH | LOW)]
 CONDITIONS += [sympy.Ne(n, 3), sympy.Eq(n, 3), n >= 3, n <= 3, sympy.true, sympy.false]
 OO, TOUCHES = sympy.oo, 1 + sympy.sin(n)
+SIGNED = [sympy.oo, -sympy.oo, -n, n * (sympy.log(6) - sympy.log(2) - sympy.log(3))]
 ROOT2, NIL = sympy.sqrt(2), sympy.log(6) - sympy.log(2) - sympy.log(3)  # 0
 HIDDEN = sympy.sin(1) ** 2 + sympy.cos(1) ** 2  # 1
 BELOW = [(N, fmpq(1)), (UNIT, fmpq(1))]
@@ -265,6 +267,10 @@ def exact_powers(context):
         (lambda c, f, g, long: of(c, (iterated_log(2), -3)).exp(), "1*L1^-3"),
         (lambda c, f, g, long: GROWING ** fmpq(0), "1"),
         (
+            lambda c, f, g, long: transseries(expm1(1 + 1 / n), c),
+            "expm1(1)*1 + E*n^-1 + E/2*n^-2 + E/6*n^-3 + O(n^-4)",
+        ),
+        (
             lambda c, f, g, long: exact_powers(c),
             "([True, True, True, False], '1*n^2 + 2*n + 1*1', '1*1')",
         ),
@@ -279,7 +285,7 @@ def exact_powers(context):
             lambda c, f, g, long: [holds(x, c) for x in CONDITIONS],
             "[True, True, False, False, True, True, False, True, False, True, False, True, False]",
         ),
-        (lambda c, f, g, long: [_AtInfinity(c).sign(x) for x in (OO, -OO, -n)], "[1, -1, -1]"),
+        (lambda c, f, g, long: [_AtInfinity(c).sign(x) for x in SIGNED], "[1, -1, -1, 0]"),
         (
             lambda c, f, g, long: [
                 _AtInfinity(c).difference(*xy)
@@ -302,6 +308,8 @@ def exact_powers(context):
         ),
         (lambda c, f, g, long: like_terms(c, (LIKE[0], 2), (LIKE[1], -2), (UNIT, 1)), "[(1, 1)]"),
         (lambda c, f, g, long: like_terms(c, (N, 2), (UNIT, 0), (N, -2)), "[]"),
+        (lambda c, f, g, long: like_terms(c, (N, 2), (Monomial((HIDDEN,)), 3)), "[(n, 5)]"),
+        (lambda c, f, g, long: of(c, (N, VANISHES), (UNIT, 0)).exp(), "1*1"),
         (
             lambda c, f, g, long: [larger(x, y, c) for x, y in ((LIKE[0], N), (N, LIKE[0]))],
             "[n^log(6), n^log(6)]",
@@ -338,6 +346,8 @@ def test_operations_by_hand(made, shown, context):
         (lambda c: taylor(log1p_coefficient, of(c, (UNIT, 1))), Undecided, "does not tend to 0"),
         (lambda c: transseries(ATOM, c) * transseries(read("log(1+n)"), c), Undecided, "unbounded"),
         (lambda c: 1 / transseries(ATOM, c), Undecided, "meets 0"),
+        (lambda c: transseries(expm1(n), c), Undecided, "expm1 has no expansion"),
+        (lambda c: transseries(sympy.Integer(-2) ** (n / 2), c), NotReal, "negative"),
     ],
 )
 def test_what_hides_or_swings_is_not_told(ask, error, why, context):
@@ -345,6 +355,7 @@ def test_what_hides_or_swings_is_not_told(ask, error, why, context):
         ask(context)
 
 
+VANISHES = sympy.sin(n) * (sympy.sin(n) ** 2 + sympy.cos(n) ** 2 - 1)
 ONE, LESS = HIDDEN, sympy.log(2) - sympy.log(3)
 
 
@@ -421,6 +432,7 @@ def test_directions(text, way, context):
         ("Piecewise((0, n < 9), (-oo, True))+n", "-oo"),
         ("2*Piecewise((0, n < 9), (-oo, True))*n", "-oo"),
         ("log(Heaviside(7-n))", "-oo"),
+        ("exp(Piecewise((0, n < 9), (-oo, True)))+n", "n"),
     ],
 )
 def test_comparisons_are_decided_for_large_n(text, tail, context):

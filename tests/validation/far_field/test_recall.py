@@ -17,7 +17,6 @@ from farfield.validation.far_field.recall import (
     MOST,
     NeedleScore,
     Told,
-    bands,
     distances,
     drawn,
     needle_row,
@@ -88,16 +87,6 @@ def test_a_sequence_is_asked_for_by_its_first_half():
         assert len(needle.answer) == 4 and {*range(place, place + 8)} <= {*row.places().tolist()}
         assert needle.chance == pytest.approx(-4 * math.log(100))
     assert (row.size, row.block, row.length) == (8 * len(far), 64, 1024) and len(far) == 8
-
-
-@pytest.mark.parametrize(("block", "length", "trained"), [(512, 16384, 8192), (64, 256, 64)])
-def test_needles_stand_in_every_band_that_has_room(block, length, trained):
-    found = distances(block, length, trained)
-    assert min(found) >= block and max(found) <= length - part_of(block) and len(found) <= MOST
-    assert all(b - a >= part_of(block) for a, b in itertools.pairwise(found))
-    for band in bands(trained, length):
-        inside = [d for d in found if band.low < d <= band.high]
-        assert bool(inside) == (band.high >= block + part_of(block))
 
 
 def test_needles_of_a_file_are_asked_in_its_words(tmp_path, refusal):

@@ -68,6 +68,22 @@ def test_each_row_of_a_prediction_is_the_answer_to_its_question():
     assert (p.name, p.beside.name, p.beside.trained) == (SLOW, SLOW, TRAINED)
 
 
+def test_of_many_heads_the_first_two_and_the_last_two_are_shown():
+    formula = "[-n; -n/2; -n/4; -n/8; -n/16]"
+    cells = {row[:2]: row[3] for row in predict(encoding(formula), trained=16)._rows()}
+    field = farfield.theoretical_receptive_field(formula, "1/10")
+    resolution = farfield.attention_resolution(formula, 16)
+    window = farfield.certified_window(formula, "1/10", 1, 1)
+    for key, each in {
+        ("TRF(1/10)", "whole series"): [f"{head.tokens}" for head in field.heads],
+        ("attention resolution", "row of 16 tokens, scale 1"): [
+            f"{x.value:.3g}" for x in resolution.heads
+        ],
+        ("certified window", "error ≤ 1/10"): [f"{head.width}" for head in window.heads],
+    }.items():
+        assert cells[key] == ", ".join([*each[:2], "…", *each[-2:]])
+
+
 def test_a_bias_that_is_known_in_some_rows_has_the_numbers_of_these():
     p = predict(encoding(-np.arange(101.0) / 64), "mine", trained=32, tested=(32, 64, 101, 200))
     fields = [
