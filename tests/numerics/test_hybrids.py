@@ -83,7 +83,7 @@ def test_sinks_take_their_share_to_the_beginning_of_the_row(refusal):
         ("where(n<=63,0,-oo)", 64),
         ("-n/8", None),
         ("where(n<64,0,-n)", None),
-        ("where(n<64,0,where(n<70,-1,-oo))", None),
+        ("Piecewise((0, n < 64), (-1, n < 70), (-oo, True))", None),
         ("where(2*n+sin(n)<9,0,-oo)", None),
         ("where(n<sqrt(70),0,-oo)", None),
         ("where(n%2<1,0,-oo)", None),

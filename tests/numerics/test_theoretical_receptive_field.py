@@ -461,7 +461,7 @@ def test_sums_in_floats_tell_what_is_far_from_a_threshold():
     assert (near["reason"].code, near["label"]) == ("tie", "approximate")
     far = _by_floats(sympy.S.Zero, sympy.Rational(3, 8), 4, why)
     assert (far["tokens"], far["answer"]) == (3, Exact(3)) and far["total"].contains(4)
-    assert str(far["reason"]) == "hard; float64 sums"
+    assert str(far["reason"]) == "hard; float64 sums" and far["total"].rad() < 1e-8
     alone = _by_floats(sympy.S.Zero, sympy.Rational(1, 2), 1, why)
     assert alone["tokens"] == 1
 
@@ -472,3 +472,14 @@ def test_floats_of_one_head_mark_the_answer_of_all(monkeypatch):
     found = theoretical_receptive_field(["-n*sin(n)^2", "n/10"], "1/100", length=5_000)
     assert [h.label for h in found.heads] == ["approximate", "certified"]
     assert (found.tokens, found.label) == (found.heads[1].tokens, "approximate")
+
+
+@pytest.mark.parametrize(
+    ("stretches", "j", "eps", "below"),
+    [(1, 3, 8, False), (1, 3, 7, True), (1, 2, 7, False), (1, 4, 8, True), (2, 4, 8, None)],
+)
+def test_a_geometric_tail_is_compared_by_its_power(stretches, j, eps, below):
+    """`T_j / B = 2^-j`."""
+    kernel = series(-n * sympy.log(2)).kernel
+    sums = types.SimpleNamespace(kernel=kernel, stretches=range(stretches))
+    assert TailComparison(sums)._geometric_tie(j, sympy.Rational(1, eps)) is below

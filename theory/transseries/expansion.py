@@ -118,8 +118,6 @@ class Expansion(Arithmetic):
             return lambda: rule(self.operations, e, *e.args), ()
         if record.reduced is not None:
             return super().function(record, e)
-        if len(e.args) > 1 or not isinstance(e, sympy.Function):
-            raise self.lacking(record.name, record.lacks[self.rule])
         return lambda argument: self._without_rule(record, argument), e.args
 
     def _without_rule(self, record: Function, g: Transseries) -> Transseries:

@@ -128,13 +128,13 @@ def test_the_margin_is_three_times_what_rounding_takes():
         assert row_bound._margin(size, kept, reach) == pytest.approx(3 * 2.0**-53 * roundings)
 
 
-@pytest.mark.parametrize(("products", "share"), [(13 * 4, 1), (13 * 4 - 1, 10 / 11)])
+@pytest.mark.parametrize(("products", "share"), [(20 * 4, 1), (20 * 4 - 1, 16 / 17)])
 def test_open_rows_are_decided_while_their_products_last(monkeypatch, products, share):
-    """Of equal keys 11 are kept and 11 dropped in row 21: its bound is the budget."""
-    same = np.repeat([[1.0, 3.0, -2.0, 7.0]], 22, 0)
-    monkeypatch.setattr(row_bound, "MAX_PRODUCTS", products)  # 8 + 3 kept, the longest, 21 // 16
-    found = window_certificate(same, same, window=8, sinks=3, error=1, scale=1)
-    assert found.share == pytest.approx(share) and (found.bound[21] == 1) == (share == 1)
+    """Of equal keys 17 are kept and 17 dropped in row 33: its bound is the budget."""
+    same = np.repeat([[1.0, 3.0, -2.0, 7.0]], 34, 0)
+    monkeypatch.setattr(row_bound, "MAX_PRODUCTS", products)  # 12 + 5 kept, the longest, 33 // 16
+    found = window_certificate(same, same, window=12, sinks=5, error=1, scale=1)
+    assert found.share == pytest.approx(share) and (found.bound[33] == 1) == (share == 1)
 
 
 @pytest.mark.parametrize("power", [10**300, Fraction(1, 10**300)])

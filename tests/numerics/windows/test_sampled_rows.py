@@ -80,28 +80,26 @@ def test_keys_that_overflow_leave_the_worst_case():
     assert np.isfinite(found.bound).all() and (found.bound <= 2).all()
 
 
-@pytest.mark.parametrize(("scale", "factor"), [(None, 0.5), ("1/8", 0.125)])
-def test_of_equal_logits_the_bound_is_that_of_the_longest_key_that_is_dropped(scale, factor):
+@pytest.mark.parametrize(("scale", "factor", "error"), [(None, 0.5, 5.95), ("1/8", 0.125, 5.8)])
+def test_of_equal_logits_the_bound_is_that_of_the_longest_dropped_key(scale, factor, error):
     """Whichever keys are drawn; the sinks and the window have longer ones."""
-    random, window, sinks, count = np.random.default_rng(2), 5, 2, 9
-    q, k = np.tile([2.0, 0, 0, 0], (60, 1)), np.full((60, 4), 0.25)
-    k[:, 1] = random.uniform(1, 2, 60)
+    random, window, sinks, count = np.random.default_rng(2), 5, 2, 60
+    q, k = np.tile([3.0, 0, 0, 0], (160, 1)), np.full((160, 4), 0.25)
+    k[:, 1] = random.uniform(1, 2, 160).cumsum() / 80
     k[:sinks, 1] = 9
-    asked = {"window": window, "sinks": sinks, "samples": count, "scale": scale, "delta": "1/20"}
-    found = sampled_certificate(q, k, error="11/4", value_bound=3, **asked)
-    worst = window_certificate(
-        q, k, window=window, sinks=sinks, scale=scale, error="11/4", value_bound=3
-    )
-    for row in range(window + sinks, 60):
+    asked = {"window": window, "sinks": sinks, "scale": scale, "error": error, "value_bound": 3}
+    found = sampled_certificate(q, k, samples=count, delta="1/20", **asked)
+    worst, bounds = window_certificate(q, k, **asked), np.zeros(160)
+    for row in range(window + sinks, 160):
         norms = np.linalg.norm(k[sinks : row - window + 1], axis=1)
         weights = np.full(len(norms), 1 / (window + sinks))
-        largest = np.exp(2 * factor * norms.max()) / np.exp(factor / 2) / (window + sinks)
+        largest = np.exp(3 * factor * norms.max() - 0.75 * factor) / (window + sinks)
         outside = dropped_weight(weights[:count], len(norms), largest, 0.05)
-        bound = min(6 * outside / (1 + outside), worst.bound[row])
-        assert found.bound[row] == pytest.approx(bound, rel=1e-12)
-    within = found.bound[window + sinks :] <= 2.75
+        bounds[row] = min(6 * outside / (1 + outside), worst.bound[row])
+    assert found.bound == pytest.approx(bounds, rel=1e-12) and (bounds < worst.bound).sum() > 80
+    within = bounds[window + sinks :] <= error
     assert found.share == within.mean() and 0 < found.share < 1
-    assert (found.samples, found.delta, found.sinks, found.window) == (9, 0.05, sinks, window)
+    assert (found.samples, found.delta, found.sinks, found.window) == (60, 0.05, sinks, window)
 
 
 def test_the_seed_draws_the_keys_and_two_are_enough():

@@ -21,6 +21,7 @@ from farfield.theory.answers.answer import (
     plain,
 )
 from farfield.theory.answers.blocks import sentence
+from farfield.theory.answers.errors import InternalError, MissingValues, unforeseen
 from farfield.theory.functions.nodes import n
 
 
@@ -139,3 +140,12 @@ def test_the_head_that_speaks_for_all(heads, place):
     assert spoken == dataclasses.replace(heads[place], formula=None, heads=tuple(heads))
     assert folded(heads[:1], lambda head: head.value) is heads[0]
     assert deciding_head(heads[place:], lambda head: head.value + 0) is heads[place]
+
+
+def test_what_an_error_says_is_cut_and_names_some_of_many_parameters():
+    assert str(InternalError(ValueError("x" * 400))).count("x") == 300 - len("ValueError: ")
+    assert str(unforeseen(ImportError("x" * 400))).count("x") == 300
+    for count, named in ((8, "a, b, c, d, e, f, g, h"), (9, "a, b, c, d, …, h, i")):
+        missing = MissingValues("it", "abcdefghi"[:count], {"a": "2"})
+        assert f"give values for {named}, as a = 2, or write" in str(missing)
+        assert missing.names == tuple("abcdefghi"[:count])

@@ -17,7 +17,7 @@ from farfield.theory.answers.blocks import (
     written,
 )
 from farfield.theory.answers.notation import StyledWord, as_text, words
-from farfield.theory.answers.writers.tables import latex_tables
+from farfield.theory.answers.writers.tables import csv_tables, latex_tables
 from farfield.theory.functions.nodes import n
 
 NARROW = table(
@@ -208,6 +208,7 @@ def test_a_line_is_as_wide_as_the_terminal_within_bounds(monkeypatch, terminal, 
 
 def test_a_table_in_latex_has_its_title_as_a_comment():
     title, begin, *_ = latex_tables([NARROW]).splitlines()
+    assert csv_tables([note("it"), table((), [(1, 2)]), table(("a",), [(3,)])]) == "1,2\n\na\n3"
     assert (title, begin) == ("% Biases by their names, in order", r"\begin{tabular}{lrl}")
 
 

@@ -9,7 +9,7 @@ import math
 import random
 import re
 from collections import Counter
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 
 import mpmath
@@ -23,6 +23,7 @@ from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.constants import (
+    _check,
     _digits_of,
     _in_parts,
     _is_arithmetic,
@@ -309,6 +310,23 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
 )
 def test_a_constant_is_split_into_primes(ask, given, wanted):
     assert ask(*given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("e", "s", "facts", "why"),  # None: the prover's arithmetic finds the sign
+    [
+        (B**3 - 1, 1, [], "a product of many parameters"),
+        (B**3 - 1, 1, [(B**3 - 1, 1)], None),
+        (B**2 - 1, 1, [], None),
+        (LN12 - 2 * LN2 - LN3, 0, [], None),
+        (LN2 * LN3 - LN3 / 2, 0, [], "is 0 by more than arithmetic"),
+        (LN2 * LN3 - LN3 / 2, 1, [], None),
+        (sympy.Max(A, B), 1, [], "the sign of Max"),
+    ],
+)
+def test_the_sign_of_a_constant_is_one_that_the_prover_finds(e, s, facts, why):
+    with nullcontext() if why is None else pytest.raises(NoCertificate, match=why):
+        _check(e, s, facts)
 
 
 def python(name):

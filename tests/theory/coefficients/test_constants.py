@@ -194,6 +194,7 @@ def test_a_quadratic_is_split_at_its_roots():
     roots = {sign_key(f)[0] for f in sign_factors(a**2 - a - 1) if f.free_symbols}
     golden = (1 + sympy.sqrt(5)) / 2
     assert {sympy.simplify(a - r) for r in roots} == {golden, sympy.expand(1 - golden)}
+    assert sign_factors(POSITIVE * (a - 2)) == (a - 2,)
     assert signs._linear_factors(a**2 - sympy.pi) == [a**2 - sympy.pi]
 
 

@@ -4,7 +4,12 @@ import pytest
 import sympy
 
 from farfield import check_convergence
-from farfield.theory.decision.engine import _undefined, common_period, residue_class
+from farfield.theory.decision.engine import (
+    _undefined,
+    common_period,
+    decide_series,
+    residue_class,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.nodes import n
 
@@ -70,3 +75,10 @@ PIECES = sympy.Piecewise((NAN, n > 1), (n, True), evaluate=False)
 )
 def test_what_no_condition_leaves_out_is_undefined(e, undefined):
     assert _undefined(e) is undefined
+
+
+@pytest.mark.parametrize(("far", "rule"), [(sympy.oo, "infinite"), (-sympy.oo, "masked")])
+def test_what_is_infinite_from_some_point_on_is_decided(far, rule):
+    decision = decide_series(sympy.Piecewise((-n, n < 9), (far, True)), {})
+    assert bool(decision.condition) is (rule == "masked")
+    assert [step.rule for step in decision.steps] == [rule]
