@@ -16,7 +16,7 @@ from sympy import Expr
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time
 from farfield.theory.formula.bounded_nodes import primitive
-from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
+from farfield.theory.functions.balls import NoValue, Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import kinds, symbols, unproved_needs
 from farfield.theory.values import compile_ball, tabulate_all
@@ -145,13 +145,18 @@ def _halved(p: Expr, low: int, high: int, left: list[int]) -> list[int] | None:
 def _has_value(p: Expr, distance: fmpq | arb, undetermined: bool = True) -> bool:
     """Whether a bias is a number or -oo at a distance, or on a ball of them; what to say where no
     ball determines it. It is -oo where its weight is 0, as in log(exp(-oo) + exp(-oo))."""
-    try:
-        ball = to_arb(compile_ball(p)({n: distance}))
-        return ball.is_finite() or bool(ball < 0)
-    except Undetermined:
-        return undetermined
-    except (Undefined, ZeroDivisionError, OverflowError):
-        return is_masked(p, distance)
+    for bits in (256, 2048) if isinstance(distance, fmpq) else (256,):
+        try:
+            with precision(bits):
+                ball = to_arb(compile_ball(p)({n: distance}))
+            return ball.is_finite() or bool(ball < 0)
+        except Undetermined:
+            return undetermined
+        except NoValue:
+            break
+        except (Undefined, ZeroDivisionError, OverflowError):
+            continue  # near an end of a domain more bits may tell
+    return is_masked(p, distance)
 
 
 def is_masked(p: Expr, distance: fmpq | arb) -> bool:

@@ -235,13 +235,21 @@ def test_the_level_of_a_point_is_that_of_its_field_where_it_is_one_number(tokens
         (None, "-a*log(1+n)", "diverges"),
     ],
 )
-def test_a_point_that_the_condition_leaves_open_is_told_by_its_field(decided, formula, held):
+def test_a_point_that_the_condition_leaves_open_is_told_by_its_field(
+    decided, formula, held, monkeypatch
+):
     given, (a,) = {}, farfield.encoding(formula).free
     verdict = SimpleNamespace(at=lambda **values: given.update(values) or decided)
     bias, eps = farfield.encoding(formula).head(1), Rational(1, 10)
     found = _point(bias, [a.symbol], eps, verdict, Rational(1, 2), None)
     assert (found.verdict, given) == (held, {"a": Rational(1, 2)})
     assert (found.tokens == math.inf) is (held == "diverges")
+    for tokens in (None, math.inf):
+        open_ = SimpleNamespace(span=lambda: None, reason=None, tokens=tokens)
+        place = "farfield.figures.parameter_map.theoretical_receptive_field"
+        monkeypatch.setattr(place, lambda *_, open_=open_, **__: open_)
+        shown = _point(bias, [a.symbol], eps, verdict, Rational(1, 2), None).verdict
+        assert shown == {True: "converges", False: "diverges", None: "undecided"}[decided]
 
 
 NEAR = MapPoint(Rational(1), None, "converges", 10, 10, 10)

@@ -832,6 +832,8 @@ def test_a_quantity_is_what_its_record_says(name):
     assert asked.approximate is (asked.answer(-n).label is Label.APPROXIMATE)
     sizes = (None, None, False, False) if name == "horizon" else (64, None, False, True)
     assert (asked.size, whole.size, asked.whole, whole.whole) == sizes
+    flushed = name == "horizon" and asked.closed(asked.options | {"flush_to_zero": True})
+    assert (asked.closed(asked.options), flushed) == (name != "trf", False)
     plain = {"leak": "<=", "reach": ">=", "resolution": ">="}.get(name, "=")
     assert read_targets(asked, 8 if asked.integer else "1/8")[0].relation == plain
     wave = -n + sympy.sin(n)

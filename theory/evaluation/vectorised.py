@@ -489,6 +489,11 @@ def _half_angle(x: Expr) -> Expr:
     return sympy.sqrt(_gathered(S.One, -x) / _gathered(S.One, x))
 
 
+def _beyond_one(rest: Expr) -> Expr:
+    """acosh(1 + rest)."""
+    return log1p(rest + sympy.sqrt(rest * (rest + 2)))
+
+
 _FORMS: dict[Any, Callable[..., Expr]] = {
     sympy.frac: lambda x: x - sympy.floor(x),
     sympy.tanh: lambda x: 1 - 2 / (sympy.exp(2 * x) + 1),
@@ -498,7 +503,7 @@ _FORMS: dict[Any, Callable[..., Expr]] = {
     sympy.cosh: lambda x: (sympy.exp(x) + sympy.exp(-x)) / 2,
     sympy.asin: lambda x: sympy.pi / 2 - 2 * sympy.atan(_half_angle(x)),
     sympy.acos: lambda x: 2 * sympy.atan(_half_angle(x)),
-    sympy.acosh: lambda x: 2 * sympy.asinh(sympy.sqrt(_gathered(x, S.NegativeOne) / 2)),
+    sympy.acosh: lambda x: _beyond_one(_gathered(x, S.NegativeOne)),
     sympy.atanh: lambda x: -sympy.log(_half_angle(x)),
     sympy.log: _logarithm,
     sympy.Add: _gathered,

@@ -650,7 +650,8 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
         parameter(name, domain)
     try:
         with unless(after(READ_S)):
-            expr = Parser(conditions.reprinted(text), domains).formula()
+            printed = "mod" in text or "otherwise" in text
+            expr = Parser(conditions.reprinted(text) if printed else text, domains).formula()
     except (Undecided, Unreachable) as why:
         raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
     if expr in (S.Infinity, S.NegativeInfinity) or not UNDEFINED.isdisjoint(kinds(expr)):

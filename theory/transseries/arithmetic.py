@@ -379,8 +379,8 @@ def _low_sign(c: Coefficient, context: Context, negative: str) -> int:
     Raises:
         NotReal: with the text `negative`, where c is proved to stay negative.
     """
-    s = low_sign(c, context)
-    if s < 0 and stays_negative(c, context):
+    s = low_sign(c, context) if oscillates(c) else context.sign(c)
+    if s < 0 and (not oscillates(c) or stays_negative(c, context)):
         raise NotReal(negative)
     return s
 
@@ -423,7 +423,7 @@ def normalised(terms: Iterable[Term], remainder: Monomial | None, context: Conte
 
 def _require_bounded(terms: Iterable[Term]) -> None:
     """Undecided where a term that goes into a remainder oscillates without bound."""
-    if any(unbounded(c) for _, c in terms):
+    if any(oscillates(c) and unbounded(c) for _, c in terms):
         raise Undecided("an unbounded oscillation in a remainder")
 
 

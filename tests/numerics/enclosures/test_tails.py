@@ -347,6 +347,13 @@ def test_what_is_not_analytic_is_named_with_its_reason(text, why):
     assert str(refused.value) == why
 
 
+@pytest.mark.parametrize("q", ["1/2", "1/3", "-1/2", "sqrt(2)", None])
+def test_a_root_or_a_logarithm_is_not_analytic_on_its_branch_cut(q):
+    f = compile_complex(sympy.log(S) if q is None else S ** sympy.sympify(q), S)
+    for real, analytic, finite in ((2, True, True), (-2, False, True), (-2, True, False)):
+        assert f(acb(real, arb(0, 0.1)), analytic).is_finite() is finite
+
+
 def test_a_function_without_bounds_is_named():
     with pytest.raises(Unrecognised, match="has no bounds at infinity"):
         tail_enclosure(sympy.floor(S), S, variable(12))

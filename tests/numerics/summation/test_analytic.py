@@ -196,6 +196,12 @@ def test_a_sector_begins_where_the_terms_are_below_the_root_or_nowhere(rate, fir
     assert _sector(read_bias(read(f"-{rate}*log(n+2)")), 0.5, 0) == first
 
 
+def test_a_tail_far_out_is_that_of_a_power():
+    kernel = analytic_kernel(read("-2*log(1+n)-1/(n+2)"), 0)
+    with precision(64):
+        assert abs(kernel.tail(2**80) * 2**80 - 1) < arb(2) ** -60
+
+
 def test_a_formula_that_is_too_wide_is_tried_farther_out(monkeypatch):
     """On a narrow sector no order is high enough up to 448; the sum is the same."""
     wide = analytic_kernel(read("-2*log(1+n)-1/(n+2)"), 0)

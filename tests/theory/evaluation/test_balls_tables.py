@@ -222,7 +222,7 @@ def gathered(terms):
         (_logarithm, 2 + EXP(n), LOG(2 + EXP(n))),
         (_from_limits, sympy.acos(sympy.tanh(n)), 2 * sympy.atan(TINY)),
         (_from_limits, -sympy.asin(sympy.tanh(n)), 2 * sympy.atan(TINY) - sympy.pi / 2),
-        (_from_limits, sympy.acosh(1 + TINY), 2 * sympy.asinh(sympy.sqrt(TINY / 2))),
+        (_from_limits, sympy.acosh(1 + TINY), log1p(TINY + sympy.sqrt(TINY * (2 + TINY)))),
         (_from_limits, sympy.atanh(sympy.tanh(n)), n),
         (_from_limits, sympy.sinh(n) - sympy.cosh(n), -TINY),
         (_from_limits, sympy.frac(n / 3), n / 3 - sympy.floor(n / 3)),

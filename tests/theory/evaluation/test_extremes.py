@@ -195,6 +195,8 @@ def test_a_masked_distance_has_a_value_and_an_undefined_one_has_none():
     assert [t for t in range(9) if first_terms.is_masked(masked, fmpq(t))] == [0, 1, 2]
     for text, at in [("where(n<3,-inf,-1/(n-4))", 4), ("log(n)", 0)]:
         assert not first_terms.is_masked(read(text), fmpq(at))
+    nowhere = first_terms.skipped_terms(read("-log(n-5000)"))
+    assert nowhere == tuple(range(first_terms.MOST_TERMS))
     with np.errstate(all="ignore"):
         table = first_terms.defined([masked, read("-log(n)"), read("-sqrt(2-n)")], [0, 1, 4])
     np.testing.assert_array_equal(np.isnan(table), [[0, 0, 0], [0, 0, 0], [0, 0, 1]])

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from farfield import Verdict, attention_resolution, check_convergence
+from farfield import Verdict, attention_resolution, check_convergence, encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.values import tabulate
 
@@ -225,3 +225,10 @@ def test_a_value_lies_within_the_bounds_beside_it(seed):
 def test_no_form_has_a_value_where_the_formula_has_none(formula):
     """Just outside a domain; the square of what is no real number is one."""
     assert np.isnan(tabulate(read(formula), [10, 20_000, 10**9])).all()
+
+
+@pytest.mark.parametrize("far", [152, 600])
+def test_a_value_near_an_end_of_a_domain_is_no_skipped_term(far):
+    text = f"-sqrt(cosh(n+{far})^2-sinh(n+{far})^2)"
+    assert encoding(text).bias([0, 1, 5])[0].tolist() == [-1, -1, -1]
+    assert np.isnan(encoding(f"-acosh(tanh(n+{far}))").bias([0, 1, 5])).all()

@@ -124,3 +124,8 @@ def test_without_torch_the_theory_is_shown_and_how_to_get_the_rest(tmp_path, mon
     assert code == 2 and (tmp_path / "index.html").exists()
     assert "n/4: the series converges" in out and "nope: the series div" in out
     assert "pip install torch (farfield[train])" in err and len(err.splitlines()) == 1
+
+
+def test_an_idea_that_is_a_baseline_is_shown_once(tmp_path):
+    whole = next(demonstration("alibi", tmp_path))
+    assert [entry.prediction.name for entry in whole.entries] == ["alibi", "nope"]
