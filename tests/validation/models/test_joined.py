@@ -67,3 +67,5 @@ def test_the_gradient_is_that_of_one_softmax():
 def test_one_kernel_is_for_values_as_wide_as_keys_without_gradients(size, graded):
     q = torch.zeros(1, 4, 2, 5, requires_grad=graded)
     assert _fuses((q, q, torch.zeros(1, 4, 3, size), q)) == (size == 5 and not graded)
+    elsewhere = q.to("meta")
+    assert not _fuses((elsewhere,) * 4), "it is a kernel of the CPU"
