@@ -476,11 +476,11 @@ def _with_guard_bits(owner: type[Expr]) -> None:
         if value is None or not (value.is_Float or value == 0) or abs(value) > FAINT:
             return value
         finer = of_sympy(e, bits + 2 * GUARD_BITS)
-        return finer if 2 * abs(finer - value) < abs(value) else None
+        return finer if finer is not None and 2 * abs(finer - value) < abs(value) else None
 
     owner._eval_evalf = valued
 
 
-_with_guard_bits(sympy.Function)
-_with_guard_bits(sympy.polygamma)
-_with_guard_bits(sympy.harmonic)
+for _owner in [f for f in vars(sympy).values() if isinstance(f, type)]:
+    if issubclass(_owner, sympy.Function) and "_eval_evalf" in vars(_owner):  # in its own way
+        _with_guard_bits(_owner)

@@ -246,7 +246,7 @@ def gathered(terms):
         (within_range, (1 + EXP(n)) ** 2, None),
         (within_range, (1 + n) ** -2, None),
     ],
-    ids=str,
+    ids=lambda x: getattr(x, "__name__", None) or str(x),
 )
 def test_another_form_is_taken_where_floats_leave_their_range_or_cancel(ask, e, form):
     assert ask(e) == form
