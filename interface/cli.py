@@ -321,7 +321,3 @@ def _no_option(verb: str, word: str, after: str, known: Collection[str]) -> str:
     if close is None and "--set" in known:
         hint = f"a parameter is written --set {name[2:]}={value or 'VALUE'}; "
     return f"{verb} has no option {name}; {hint}{closest(name, options)}"
-
-
-if __name__ == "__main__":
-    main()

@@ -63,8 +63,7 @@ def demo(
         return write_answers(result, output)
     show([LEGEND])
     for entry in result.about(asked=True):
-        if entry.prediction.beside is not None:
-            show([entry.prediction.beside.text()])
+        show([entry.prediction.beside.text()])
     if sys.stdout.isatty() and opened:
         webbrowser.open(page.resolve().as_uri())
     return OK

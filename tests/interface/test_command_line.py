@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import farfield
-from farfield.cli import GROUPS, VERBS, _complain, _require_known, application
+from farfield.cli import GROUPS, VERBS, _complain, _default, _require_known, application
 from farfield.help import EXAMPLES, Help
 
 
@@ -140,6 +140,11 @@ def test_former_words_answer_as_todays_and_say_so(run, words):
     assert err == f"farfield: this command is now: farfield {FORMER[words]}\n"
     assert (code, out, "") == run(*shlex.split(FORMER[words])) and out
     assert words[0] == "design" or words[0] not in run("--help")[1].split()
+
+
+def test_the_help_shows_defaults_that_say_something():
+    shown = {None: None, False: None, True: None, (): None, ("64", "256"): "64, 256", 16: "16"}
+    assert {value: _default(value) for value in shown} == shown
 
 
 def test_a_complaint_keeps_its_words_whole_on_a_terminal(run, capsys, monkeypatch):

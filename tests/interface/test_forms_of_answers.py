@@ -160,7 +160,8 @@ def test_a_log_has_news_every_ten_seconds_and_a_line_every_twenty(
 def test_progress_is_looked_at_after_a_while_and_then_often():
     for kind, first in ((bars._Bar, 2), (bars._Lines, 10)):
         shown = kind("work")
-        shown.tick, shown.over = Mock(), Mock(**{"wait.side_effect": [False, False, False, True]})
+        shown.tick = Mock(side_effect=[None] * 3)
+        shown.over = Mock(**{"wait.side_effect": [False, False, False, True]})
         shown.watch()
         assert shown.over.wait.mock_calls == [call(wait) for wait in (first, 0.2, 0.2, 0.2)]
         assert shown.tick.call_count == 3

@@ -61,6 +61,7 @@ SLIPS = {
     ("trf", "-n", "--eps"): r"--eps has no value \(.*0.01, 1/100 or 1%",
     ("compare", "-n"): r"two formulas or more, as farfield compare alibi .*; 1 given",
     ("design", "-a*n"): r"needs a target, as trf=512; accepted: trf, leak",
+    ("design", "-a*n", "--trf", "-oo"): r"trf '-oo' is not a number; accepted: a whole number",
     ("design", "-n", "--trf", "64"): r"-n has no free parameter; accepted: .* as c\*\(-n\)",
     ("map", "-a*n"): r"as --a 0.01:1; 0 are given",
     ("map", "-a*n", "--a", "0.1-1"): r"range of a '0.1-1': accepted .* 0.01:1",

@@ -7,6 +7,8 @@ import string
 import pytest
 
 from farfield.cli import _names
+from farfield.options import Subject
+from farfield.theory.encodings import encoding
 
 
 @pytest.fixture
@@ -84,6 +86,11 @@ def test_a_file_of_numbers_is_a_table_and_a_file_as_a_formula_says_so(run, tmp_p
 
 def test_a_head_of_one_formula_is_none_of_another(run):
     assert run("check", "-n", "alibi", "--head", "2")[0] == 0
+
+
+def test_an_option_of_one_encoding_is_none_of_another():
+    found = Subject(set=("d_bar=32",)).read_each(("sandwich", "-n"))
+    assert found == [encoding("sandwich", d_bar=32), encoding("-n")] != found[:1]
 
 
 def test_infinite_terms_come_first(run):

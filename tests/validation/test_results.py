@@ -10,7 +10,7 @@ from polars import col
 
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.runs import run
-from farfield.validation.harness.settings import settle
+from farfield.validation.harness.settings import Measure, settle
 from farfield.validation.papers.trained_models import named
 from farfield.validation.prior import Prior, prior
 from farfield.validation.results import (
@@ -52,6 +52,18 @@ def test_ratios_are_those_of_the_perplexities_on_the_same_targets():
     both = rows.join(home.select(*by, home="nats"), on=by)
     far = both.filter(col("length") > col("trained"))
     assert np.allclose(far["ratio"].log(), far["nats"] - far["home"], atol=1e-4) and len(far) > 700
+
+
+def test_what_is_measured_unless_it_is_told_is_what_the_committed_runs_have():
+    usual, rows = Measure(), results().filter(experiment="floors")
+    targets = {p: {*found["targets"]} for (p,), found in rows.group_by("protocol")}
+    assert targets[LAST] == {usual.last_tokens}
+    assert targets["non-overlapping"] == {usual.blocks * max(rows["length"])}
+    assert targets["attention"] == {usual.row_segments}
+    assert targets["gradient"] == {usual.gradient_segments}
+    assert {*rows.filter(protocol="attention")["eps"]} == {*usual.thresholds}
+    shares = rows.filter(protocol="gradient")["eps"].drop_nulls()
+    assert [*shares.unique()] == pytest.approx([1 - usual.share])
 
 
 @pytest.fixture(scope="module")

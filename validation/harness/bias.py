@@ -63,11 +63,10 @@ class _Torch:
         return torch.maximum(*_tensors(a, b))
 
     def pow(self, base: Any, exponent: Any) -> Any:
-        """A power; one that is steep at base 0, where the distance is 0, has no slope there."""
-        fixed = not isinstance(exponent, Tensor)
-        if not isinstance(base, Tensor) or (fixed and (exponent >= 1 or exponent % 1 == 0)):
+        """A power, without a slope at base 0, where one may be infinite."""
+        if not isinstance(base, Tensor):
             return base**exponent
-        zero, plain = base == 0, exponent if fixed else exponent.detach()
+        zero, plain = base == 0, exponent.detach() if isinstance(exponent, Tensor) else exponent
         return torch.where(zero, base.detach() ** plain, torch.where(zero, 1.0, base) ** exponent)
 
     def log(self, x: Any) -> Tensor:

@@ -303,10 +303,10 @@ def attention_field(
     model: Transformer,
     text: np.ndarray,
     *,
-    thresholds: Sequence[float] = (0.1, 0.05, 0.01),
-    length: int = 512,
-    segments: int = 2,
-    rows: int = 32,
+    thresholds: Sequence[float],
+    length: int,
+    segments: int,
+    rows: int,
     mask: Mask = CAUSAL,
 ) -> list[AttentionField]:
     """Attention ERF of every layer and head: `min { j : C_ij > (1 - eps) C_ii }` [Q, after Eq. 21].

@@ -74,7 +74,7 @@ class Prediction(Result):
     windows: tuple[Window, ...] = ()
     layered: LayeredReceptiveField | None = None
     forecast: Forecast | None = None
-    beside: BesideRows | None = None
+    beside: BesideRows = dataclasses.field(kw_only=True)
     layers: int = 4
     trained: int = 64
     row_length: int = 1024
@@ -103,12 +103,11 @@ class Prediction(Result):
     def sentences(self) -> tuple[Block, ...]:
         """The verdict, the field beside the training rows with what models lost, and the reach."""
         verdict = dataclasses.replace(self.convergence, subject=self.name).blocks()[0]
-        beside = self.beside.blocks() if self.beside else ()
         seen = self.encoding.seen is not None
         fields = [f for f in self.row_fields if seen and f.eps == sympy.Rational(BESIDE)]
         numbers = [*fields, *self.reaches[:1]]
         said = [dataclasses.replace(a, subject=self.name).blocks()[0] for a in numbers]
-        return (verdict, *beside, *said)
+        return (verdict, *self.beside.blocks(), *said)
 
     def numbers(self) -> tuple[Any, ...]:
         """Name, verdict, TRF(1/100), leak and window: a line beside other encodings."""

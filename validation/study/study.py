@@ -61,10 +61,9 @@ class Studied:
     def with_lines(self, lines: Sequence[Mapping[str, Any]]) -> Studied:
         """The same with its measurements, which join the prediction."""
         measured = dataclasses.replace(self, lines=tuple(lines))
-        beside = self.prediction.beside
-        if not lines or beside is None:
+        if not lines:
             return measured
-        joined = dataclasses.replace(beside, lost=measured.lost())
+        joined = dataclasses.replace(self.prediction.beside, lost=measured.lost())
         return Studied(dataclasses.replace(self.prediction, beside=joined), measured.lines)
 
     def measured(self, protocol: str, bca: bool = False) -> list[Mapping[str, Any]]:

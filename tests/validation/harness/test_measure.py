@@ -73,7 +73,7 @@ def test_each_protocol_scores_the_same_targets_from_as_many_tokens_as_it_says(ma
         assert got[1].perplexity == pytest.approx(math.exp(by_hand[1].mean()))
 
 
-@pytest.mark.parametrize("bound", [1, 90, 2**14])
+@pytest.mark.parametrize("bound", [1, 90, 600, 2**14])
 def test_memory_is_bounded_and_the_bound_changes_nothing(bound, monkeypatch):
     """Tokens and scores of a pass, scores that are held at a time: or those of one row, of one
     position, of one head."""
@@ -85,7 +85,9 @@ def test_memory_is_bounded_and_the_bound_changes_nothing(bound, monkeypatch):
         "shares": lambda: gradient_shares(made, rows),
         "answers": lambda: [*measure.answers(made, task, 40, count=5).values()],
         "recall": lambda: recall(made, task, (40,), distances=(7,), count=5)[0],
-        "field": lambda: attention_field(made, TEXT, length=40, rows=5),
+        "field": lambda: attention_field(
+            made, TEXT, thresholds=(0.1, 0.01), length=40, segments=2, rows=5
+        ),
     }
     whole = {name: ask() for name, ask in asked.items()}
     for name in ("TOKENS", "SCORES", "PASS"):
@@ -211,7 +213,7 @@ def test_a_text_or_a_stride_that_does_not_fit_is_refused(refusal):
     for call in (
         lambda: perplexities(model(), TEXT, (12, 800)),
         lambda: perplexities(model(), TEXT, (12, 40), last=13),
-        lambda: attention_field(model(), TEXT, length=700),
+        lambda: attention_field(model(), TEXT, thresholds=(0.1,), length=700, segments=2, rows=5),
     ):
         refusal("accepted", call)
 

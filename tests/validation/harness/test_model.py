@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.encodings import CATALOGUE, encoding
@@ -89,6 +90,16 @@ def test_a_hybrid_has_every_mechanism_in_one_model():
 def test_no_bias_is_no_bias():
     made = model("nope")
     assert [p.bias for p in made.prepare(5)] == [None, None] and not made.biases
+    assert [p.mask for p in made.prepare(5, Mask(2))] == [Mask(2)] * 2
+    affine = {name for name, _ in model("alibi").named_parameters() if name.endswith("bias")}
+    assert affine == {name for name in affine if ".ln_" in name or name == "ln.bias"}
+
+
+def test_layers_that_are_plain_causal_attention_need_no_block_mask():
+    layers = ["0", {"mechanism": "0", "sinks": True}, {"mechanism": "0", "window": 3}, "-n/4"]
+    made = model({"label": "x", "layers": layers}, layers=4)
+    found = [isinstance(p.mask, BlockMask) for p in made.prepare(5, flex=True)]
+    assert found == [False, True, True, True] and made.prepare(5, flex=True)[0].mask == CAUSAL
 
 
 def test_layers_that_are_alike_share_a_learned_bias_and_a_hybrid_does_not():

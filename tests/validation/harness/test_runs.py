@@ -101,6 +101,8 @@ def test_what_cannot_run_is_refused_before_anything_is_made(refusal, asked, tmp_
     wrong = {
         "at distance 0; a model takes finite": {"encoding": "1/n"},
         "too short": {"measure": {"lengths": [20_000]}},
+        "a row takes 20001": {"measure": {**MEASURE, "row_length": 20_000}},
+        "a row takes 30001": {"measure": {**MEASURE, "gradient_length": 30_000}},
         "knows the 16 positions": {"encoding": "learned", "measure": {"lengths": [32]}},
         "does not exist": {"text": "none.txt"},
         "shorter than the vocabulary": {"task": {"vocabulary": 16}},

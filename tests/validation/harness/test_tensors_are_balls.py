@@ -1,5 +1,6 @@
 """A learned bias on tensors, and its gradients, are the formula's own: to 1e-5 and 1e-4."""
 
+import math
 import random
 
 import pytest
@@ -10,7 +11,7 @@ from farfield.theory.encodings import encoding
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
-from farfield.validation.harness.bias import LearnedBias, evaluate
+from farfield.validation.harness.bias import _TENSORS, LearnedBias, evaluate
 
 SHAPES = (
     "-({x})^b",
@@ -107,3 +108,26 @@ def test_what_tensors_do_not_hold_is_refused_with_its_distance(refusal):
         ("-acos(1/(1+a*(n-3)^2))", "gradient at distance 3 that is not finite"),
     ):
         refusal(said, LearnedBias(encoding(text), 1).table, 64)
+
+
+@pytest.mark.parametrize("exponent", [-1, 0.5, 1.5, 2, torch.tensor(0.5, requires_grad=True)])
+def test_a_power_has_no_slope_at_zero(exponent):
+    base = torch.tensor([0.0, 4.0], requires_grad=True)
+    found, e = _TENSORS.xp.pow(base, exponent), torch.as_tensor(exponent).item()
+    assert found.tolist() == [0.0 if e > 0 else math.inf, 4.0**e]
+    found.sum().backward()
+    assert base.grad.tolist() == [0.0, e * 4.0 ** (e - 1)]
+
+
+def test_the_least_and_the_largest_of_a_tensor_and_a_number_keep_its_type():
+    x, xp = torch.tensor([1.0, 3.0], dtype=torch.float64), _TENSORS.xp
+    for pair in ((x, 2.0), (2.0, x)):
+        assert (xp.minimum(*pair).tolist(), xp.maximum(*pair).tolist()) == ([1, 2], [2, 3])
+        assert xp.minimum(*pair).dtype == xp.maximum(*pair).dtype == torch.float64
+
+
+def test_each_head_has_a_formula_of_its_own():
+    row = LearnedBias(encoding("[-a*n; -log(1+n)/a; -2*a*n]"), 3)
+    a = row.values["a"].detach()
+    wanted = [-a[0], -math.log(2) / a[1], -2 * a[2]]
+    assert row.table(2)[:, 1].tolist() == pytest.approx([float(x) for x in wanted])

@@ -87,7 +87,7 @@ def test_the_forecast_is_that_of_the_rows_and_layers_asked_about():
         found = beside_rows(encoding("-n/8"), "mine", trained=64, **options)
         direct = forecast("-n/8", trained=64, **options)
         assert found.forecast.to_dict() == direct.to_dict() != usual.to_dict()
-        assert found.name == "mine"
+        assert found.name == "mine" and said(found)[1].startswith("mine, trained on rows of 64")
 
 
 def test_neighbours_are_a_forecast_and_say_whether_they_are_near():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import farfield
+from farfield.numerics.search import Enclosure, Exact
 from farfield.theory.answers.answer import Label
 from farfield.theory.answers.blocks import Curve, Note, Sentence, Table, written
 from farfield.theory.answers.notation import terminal
@@ -20,6 +21,7 @@ from farfield.validation.study.place import (
     REFERENCES,
     Place,
     Rank,
+    _weight,
     _written,
     place,
     ranked_references,
@@ -62,7 +64,8 @@ def test_each_row_of_a_prediction_is_the_answer_to_its_question():
     assert whole > row, "the two differ, so that one in place of the other would fail"
     far = direct["leak", f"32 to {ROW}"], str(direct["certified window", "error ≤ 1/10"])
     assert p.numbers() == (SLOW, Verdict.CONVERGES, str(direct["TRF(1/100)", "whole series"]), *far)
-    (lead,) = (text for b in p.sentences() if "7 nats" in (text := terminal(b.text)))
+    _, *beside, lead = (terminal(b.text) for b in p.sentences())
+    assert beside == [terminal(b.text) for b in p.beside.blocks()] and "7 nats" in lead
     assert f" up to {ROW - 1} tokens back in a row of {ROW} keys" in lead
     assert p.beside.forecast is p.forecast and p.beside.field is p.receptive_fields[1]
     assert (p.name, p.beside.name, p.beside.trained) == (SLOW, SLOW, TRAINED)
@@ -213,6 +216,13 @@ def test_five_parameters_without_a_value_are_four_and_no_more():
     assert found.missing == "TRF and leak need values for a, b, c, d"
     assert predict(encoding("rope")).longest_leak is None
     assert terminal(predict(encoding("-n"), "mine").sentences()[0].text).startswith("mine: ")
+    for name, told in (("0", "infinite"), ("rope", "unknown")):
+        assert predict(encoding(name)).numbers()[2] == told
+    p = predict(encoding("nope"))
+    for reason in ("why", None):
+        (leak,) = (dataclasses.replace(x, reason=reason) for x in p.leaks[:1])
+        cells = {row[0]: row[3] for row in dataclasses.replace(p, leaks=(leak,))._rows()}
+        assert cells["leak"] == (reason or "")
     for name, first in (("rope", Note), ("0", Table)):
         kinds = [type(block) for block in predict(encoding(name))._numbers()]
         assert kinds[0] is first and kinds.count(Table) == (first is Table)
@@ -246,9 +256,17 @@ def test_one_head_with_a_window_is_enough_for_windows():
     assert [row[2] for row in rows if row[0].startswith("perplexity")] == [None]
 
 
-def test_what_is_read_of_the_references_is_written_as_it_was():
+def test_what_is_read_of_the_references_is_written_as_it_was(monkeypatch):
     with REFERENCES.open(encoding="utf-8", newline="") as file:
         assert [*csv.reader(file)][1:] == [*map(_written, ranked_references())]
+    monkeypatch.setattr("io.text_encoding", lambda given, level=2: given or "ascii")
+    assert ranked_references.__wrapped__() == ranked_references()
+
+
+def test_exact_fields_are_ranked_before_enclosures_and_these_before_none():
+    each = Exact(5), Exact(10**6), Enclosure(40.0, 41.0), Enclosure(50.0, 51.0), None
+    weights = [_weight(Rank("x", "", Verdict.CONVERGES, (answer,))) for answer in each]
+    assert weights == sorted({*weights}) and len(weights) == 5
 
 
 def test_a_long_formula_is_not_shown_beside_its_name():

@@ -161,6 +161,8 @@ def test_each_setting_of_a_survey_is_one_of_its_models():
     assert (found.lengths, found.entries[0].prediction.row_length) == ((24, 48, 96), 96)
     usual = survey([("-n", encoding("-n"))], preset_name="tiny")
     assert (usual.settings["seed"], usual.settings["text"]) == (0, None)
+    near = survey([("-n", encoding("-n"))], length=64, tested=(32, 256)).settings
+    assert [*near["measure"]["lengths"]] == [32, 256]
     own = survey([("-n", encoding("-n"))], preset_name="first").settings["measure"]["lengths"]
     assert [*own] == [*settle("first", {"encoding": "nope"}).measure.lengths] != []
     assert usual.lengths[0] == usual.settings["length"] and len(usual.lengths) > 1
