@@ -276,6 +276,13 @@ def test_a_wave_at_what_vanishes_is_left_to_floats(monkeypatch):
     monkeypatch.setattr(Floats, "by_balls", lambda self, e, at, **how: np.full(at.shape, math.nan))
     assert tabulate(read("1-cos(exp(-exp(exp(n))))"), [13, 20]).tolist() == [0, 0]
     assert np.isfinite(tabulate(read("cos(exp(-n/4))-1"), range(3000))).all()
+    assert np.isfinite(tabulate(read("-sqrt(n)*log(n+1)"), range(3000))).all()
+
+
+def test_other_forms_are_asked_before_long_balls_and_a_proof_comes_last():
+    short, long = [80, 320, 1280], [5120, 20480, 5120]
+    for text, each in (("-n", short + long), ("1-tanh(n)", 2 * short + 2 * long)):
+        assert [bits for _, bits in Floats(PLAIN)._attempts(read(text))] == each
 
 
 @pytest.mark.parametrize(
