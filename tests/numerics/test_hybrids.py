@@ -128,7 +128,6 @@ def test_a_bracket_of_several_heads_holds_that_of_each():
     [
         (["-n"], {"f": "-n"}, "takes no formula"),
         (["-n"], {"a": 3}, "takes no formula"),
-        (["-n"] * 10_001, {}, "takes no formula"),
         (10_001, {"f": "-n"}, "layers"),
         (0, {"f": "-n"}, "layers"),
     ],
@@ -154,9 +153,11 @@ def test_a_sum_out_of_reach_is_refused_and_one_out_of_time_is_not(why, said):
     assert raised.value is why or "no sum in reach: hard" in str(raised.value)
 
 
-def test_ten_thousand_layers_are_read():
-    assert field(layers=["where(n<1,0,-oo)"] * 10_000).tokens == 1
+def test_as_many_layers_are_read_as_a_model_may_have(monkeypatch, refusal):
     assert field("where(n<1,0,-oo)", 10_000).layers == 10_000
+    monkeypatch.setattr("farfield.numerics.depth.MAX_LAYERS", 3)
+    assert field(layers=["where(n<1,0,-oo)"] * 3).tokens == 1
+    refusal("takes no formula", field, layers=["-n"] * 4)
 
 
 @pytest.mark.parametrize(
