@@ -187,10 +187,9 @@ class _Applied:
         """Keys nearer than the width at their own positions, those beyond at those of groups."""
         near, far = slice(max(0, int(i[0]) - width + 1), len(j)), slice(0, max(0, len(j) - width))
         parts = [(q, k[:, :, near], v[:, :, near], _seen(i, j[near], 0, width), near)]
-        if far.stop:
-            moved = self._moved(q, i // size + width - width // size - i)
-            keys = self._moved(k[:, :, far], j[far] // size - j[far])
-            parts.append((moved, keys, v[:, :, far], _seen(i, j[far], width, math.inf), far))
+        moved = self._moved(q, i // size + width - width // size - i)
+        keys = self._moved(k[:, :, far], j[far] // size - j[far])
+        parts.append((moved, keys, v[:, :, far], _seen(i, j[far], width, math.inf), far))
         return parts
 
     def _in_window(
@@ -200,12 +199,11 @@ class _Applied:
         near, sinks = slice(max(0, int(i[0]) - width + 1), len(j)), self.repair.sinks
         bias = self._bias(i, j[near]).masked_fill(i[:, None] - j[near] >= width, -math.inf)
         parts = [(q, k[:, :, near], v[:, :, near], bias, near)]
-        if sinks:
-            first = slice(0, min(sinks, len(j)))
-            if self.repair.in_cache:
-                q = self._moved(q, i.clamp(max=width + sinks - 1) - i)
-            beyond = _seen(i, j[first], width, math.inf)
-            parts.append((q, k[:, :, first], v[:, :, first], beyond, first))
+        first = slice(0, min(sinks, len(j)))
+        if self.repair.in_cache:
+            q = self._moved(q, i.clamp(max=width + sinks - 1) - i)
+        beyond = _seen(i, j[first], width, math.inf)
+        parts.append((q, k[:, :, first], v[:, :, first], beyond, first))
         return parts
 
     def _bias(self, i: Tensor, j: Tensor) -> Tensor:
