@@ -134,6 +134,7 @@ def test_waves_of_a_formula_of_too_many_operations_are_left(monkeypatch):
         ("-floor(sin(n)*n)", None),
         ("-n+sin(n)*frac(n*sqrt(2))", "not linear in its oscillations"),
         ("-n+frac(n*sqrt(2))**2", "not linear in its oscillations"),
+        ("-2*log(n+1)+erf(n)+sin(n)", "erf has no bounds at infinity"),
     ],
 )
 def test_what_is_not_proved_is_refused(text, why):

@@ -374,6 +374,11 @@ def test_an_exact_argument_that_no_ball_holds_exactly_may_need_more_bits(text, v
     np.testing.assert_allclose(found, [value(k) for k in at], rtol=1e-11)
 
 
+def test_a_power_of_0_is_that_of_its_exponent():
+    found = tabulate(read("floor(n/9)^Max(0,sin(n))"), range(1, 12))
+    assert found.tolist() == [k > 8 or math.sin(k) < 0 for k in range(1, 12)]
+
+
 @pytest.mark.parametrize(("bits", "values"), [(18_000, [1, 0.5]), (30_000, [math.nan] * 2)])
 def test_what_20480_bits_do_not_tell_has_no_value(bits, values):
     """(log(n + d) - log(n))/d for d = 2^-bits."""
