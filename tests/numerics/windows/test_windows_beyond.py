@@ -167,6 +167,7 @@ def test_gates_below_one_are_an_alibi():
 
 def test_stick_breaking_uses_up_the_stick():
     """By `stick_window_error` of theory/formal/StickBreaking.v, with values of norm 1."""
+    assert certified_window("stick_breaking", "99/100", 1, 1).width == 1
     found = certified_window("stick_breaking", "1/10", 1, 1).width
     survive = 1 / (1 + math.exp(-1))
     assert survive**found <= 0.1 < survive ** (found - 1)
