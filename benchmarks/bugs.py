@@ -2,8 +2,8 @@
 
 A bug is a comparison with another border, a constant one off, a branch taken away, an argument left
 out, two arguments in each other's place, the other operator. `mutants.toml` lists bugs that change
-nothing, each with its line and the reason. The order of what `min` and `max` compare, and `strict`,
-which watches what is so, are left as they are.
+nothing, or move a bound of work alone, each with its line and the reason. The order of what `min`
+and `max` compare, and `strict`, which watches what is so, are left as they are.
 """
 
 from __future__ import annotations

@@ -275,11 +275,12 @@ def _enclosure(s: Series, eps: sympy.Rational) -> Value | None:
                 return False
             raise _Tie
 
-        brackets, up = narrowed(proved, int(math.log(low)) << LOG_BITS), None
+        most = 1 << MAX_LOG_BITS + LOG_BITS
         with suppress(_Tie, Unreachable):
-            for down, up in brackets:
-                if up is None and down >= 1 << MAX_LOG_BITS + LOG_BITS:
+            for ends in narrowed(proved, int(math.log(low)) << LOG_BITS, cap=most):
+                if ends[0] >= most:
                     break
+        down, up = ends
         if up is None:
             return Bracket(low + 1, None)
         high = math.nextafter(float(up * unit), math.inf)

@@ -61,7 +61,7 @@ def of_series(converges: object, subject: str, reason: Reason | None = None) -> 
         subject: what it is about.
         reason: why it is not known.
     """
-    truth = None if converges is None else sympy.sympify(converges)
+    truth = sympy.sympify(converges)
     value = {S.true: True, S.false: False}.get(truth)
     condition = truth if value is None else None
     why = (

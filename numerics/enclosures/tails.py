@@ -115,8 +115,7 @@ class HalfLine:
             return arb(1)
         if not self._decreases(m):
             raise Unproved("a monomial is not proved to decrease")
-        size = self.log_value(m).upper()
-        return size.min(arb(2**20)).max(arb(-(2**20))).exp().upper()
+        return self.log_value(m).upper().exp().upper()
 
     def _decreases(self, m: TailMonomial) -> bool:
         """D log m < 0 on [X, oo), D = x d/dx."""

@@ -42,8 +42,8 @@ from farfield.numerics.summation.analytic_bias import (
     Sector,
     falls,
     half_line,
+    positive,
     read_bias,
-    rises,
 )
 from farfield.numerics.summation.complete_monotonicity import has_monotone_slope
 from farfield.numerics.summation.integral import TailIntegral, integral
@@ -137,7 +137,7 @@ class Analytic(Direct):
         """sum_{j<=n<end} f(n), to infinity without an end: terms, then the formula."""
         bits = ctx.prec
         with precision(bits + 32):
-            head, at, best = arb(0), j, arb(0, arb.pos_inf())
+            head, at, best = arb(0), j, arb.nan()
             upto = max(j, self._begin(bits))
             while True:
                 check_time()
@@ -243,8 +243,8 @@ def _inner(source: Bias) -> tuple[int, Symbol, Expr] | None:
             with suppress(Unproved):
                 where = half_line(log_x)
                 g = tail_enclosure(h, variable, TailEnclosure(where, {level(depth): fmpq(1)}))
-                if not g.terms or not g.negative():
-                    if g.terms and rises(g):
+                if not g.negative():
+                    if positive(g):
                         return None
                     continue
                 lead = next(iter(g.terms))

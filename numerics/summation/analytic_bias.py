@@ -18,7 +18,6 @@ from farfield.numerics.enclosures.tails import (
     HalfLine,
     TailEnclosure,
     Unproved,
-    growth,
     level,
     tail_enclosure,
 )
@@ -120,10 +119,9 @@ def falls(g: TailEnclosure, c: object, k: int) -> bool:
     return (g + rate).negative()
 
 
-def rises(g: TailEnclosure) -> bool:
-    """Whether -g is proved negative and g does not tend to 0: no tail is bounded then."""
-    minus = g.shifted(UNIT, fmpq(-1))
-    return growth(next(iter(g.terms))) >= 0 and minus.negative()
+def positive(g: TailEnclosure) -> bool:
+    """Whether g is proved positive on the half-line: the integral of e^g diverges then."""
+    return g.shifted(UNIT, fmpq(-1)).negative()
 
 
 @recognising()

@@ -432,7 +432,7 @@ def _stretches(bias: Expr, way: _SetUp, start: int = 0, end: int | None = None) 
     ends = [at for at, _ in pieces[1:]] + [end]
     stretches: list[Stretch] = []
     for (a, piece), b in zip(pieces, ends, strict=True):
-        left = plain != switches and piece != bias
+        left = piece != bias
         stretches += _stretches(piece, way, a, b) if left else _with_kernel(a, b, piece, way)
     return stretches
 

@@ -25,7 +25,7 @@ NEAR = 1 << 13  # terms from a tail far out to the one that was asked for before
 LEAST = 16  # end of a row from which the rest beyond it is bounded
 SHARES = (0.95, 0.75, 0.5, 0.25)
 """Of the exponent that holds at a place: smaller ones are easier to prove from there on."""
-FAR_SHARES = (1 - 2.0**-20, 1 - 2.0**-10, *SHARES)
+FAR_SHARES = (0.999999, 0.999, *SHARES)
 """The same far out, where a share of the exponent is many orders of magnitude."""
 
 

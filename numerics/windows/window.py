@@ -357,11 +357,11 @@ def _half_mass(logit_bound: sympy.Rational) -> str:
 
 
 def _ceiling(value: Callable[[], Ball]) -> int:
-    """The least integer that is no less than a number, at least 1."""
+    """The least integer that is no less than a positive number."""
 
     def whole() -> Ball | None:
         ceiling = value().ceil()
         return ceiling.unique_fmpz() if isinstance(ceiling, arb) else ceiling
 
     why = "the width agrees with an integer to all digits tried"
-    return max(1, int(settled(whole, doubled(128, MAX_BITS), why)))
+    return int(settled(whole, doubled(128, MAX_BITS), why))

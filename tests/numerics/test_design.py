@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from sympy import Integer, Rational, S, Symbol
 
 import farfield
 from farfield.numerics.design.family import read_family
-from farfield.numerics.design.line import ParameterLine, _count
+from farfield.numerics.design.line import ParameterLine, _count, _Scan
 from farfield.numerics.design.order import MAX_OPERATIONS, rises, support_step, tail_order
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.solve import _by_head, _solutions
@@ -23,6 +24,7 @@ from farfield.numerics.design.targets import (
     quantity,
     read_targets,
 )
+from farfield.theory.algebra.door import budget, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.notation import expression_latex, expression_line
@@ -573,6 +575,8 @@ ORDERS = [  # a bias in a, the order of its tails, the ends of a
     ("Piecewise((-a*n,n<20),(-oo,True))", -1, "0", "oo"),
     ("Piecewise((-a*n,n<20),(-2*a*n,True))", None, "0", "oo"),
     ("Piecewise((-a*n,n<20+a),(-oo,True))", None, "0", "oo"),
+    ("a*((n-7/2)**3/3-n/100)+a**2*n", 1, "0", "oo"),  # a slope that is no bound before n = 4
+    ("a*((n-9/2)**3/3-n/100)+a**2*n", None, "0", "oo"),  # nor before 5: it is left open
 ]
 
 
@@ -625,6 +629,7 @@ def test_a_proved_order_of_tails_is_that_of_the_ratios_of_their_terms(text, orde
         ("exp(n)-n**3", None),
         ("n**2-9*n", None),
         ("-(n+1)**Rational(1,2)", -1),
+        ("n*erf(n)", 1),  # by signs alone: erf has no bounds at infinity
         ("log(n**2+1)", 1),
         ("sqrt(floor(n/2)+1)", 1),
         ("(floor(n/2)+1)**(-2)", -1),
@@ -644,6 +649,7 @@ def test_a_proved_order_of_tails_is_that_of_the_ratios_of_their_terms(text, orde
         ("frac(n/20)", None),
         ("Mod(n,20)-1/(n+1)", None),
         ("n-20*floor(n/20)", None),
+        ("(n-31/2)**3/3-n/100", 1),  # the function of real numbers falls between 15 and 16
     ],
 )
 def test_a_function_of_distances_rises_or_falls_as_it_is_proved(text, way):
@@ -897,7 +903,7 @@ def test_heads_are_spaced_geometrically():
     for value, goal in zip(found.values, goals, strict=True):
         assert reached("alibi", "trf", {"eps": "1/100"}, value) == goal
     made = eval(found.call, {"encoding": farfield.encoding})  # what is printed is what is made
-    assert made.biases == found.encoding.biases
+    assert (made.name, made.biases) == (found.encoding.name, found.encoding.biases)
     assert made.slopes() == pytest.approx([float(v) for v in found.values])
     assert found.costs[0].keys() == {"leak(2048)", "horizon(bf16)", "window(1/100)"}
     assert f"slopes: {float(found.values[0]):.6g}" in re.sub(r"slopes: +", "slopes: ", found.text())
@@ -1115,3 +1121,17 @@ def test_formulas_with_integers_of_any_length_are_written():
     assert expression_line(Integer(10) ** 5_000 * n) == f"{whole}·n"
     assert expression_line(n / Integer(10) ** 5_000, unicode=False) == f"n/{whole}"
     assert expression_latex(n + Rational(1, 10**5_000)) == rf"n + \frac{{1}}{{{whole}}}"
+
+
+def test_one_parameter_and_one_threshold_leave_time_for_others():
+    """An eighth of 2,400 s, and a third."""
+    ends, since = [], time.monotonic()
+
+    def ask(*_):
+        ends.append(budget().deadline - since)
+        return 0
+
+    scan = _Scan(SimpleNamespace(holds=ask, violation=ask), ("bound",), {})
+    with until(since + 2400):
+        scan.decided(S.One), scan.violations(0.0), scan.balanced("one", "other", 0.0, 1.0)
+    assert all(300 <= end < 350 for end in ends[:2]) and 800 <= ends[2] < 850

@@ -148,7 +148,7 @@ TELESCOPE = "-log(n+1)-log(n+2)"
         (TELESCOPE, 0, {"share": "3/5", "length": 5}, Exact(1), ((0, 0),)),
         ("0", 0, {"length": 10**9, "share": "1e-9"}, Exact(10**9), ((0, 10**9 - 1),)),
         ("-1000000*n", -1000000, {}, Bracket(0, 1), None),
-        ("-n", -100, {"length": 1}, Exact(1), ((0, 0),)),
+        ("log(2)-n", -100, {"length": 1}, Exact(1), ((0, 0),)),  # the only key
         ("0", 100, {}, Exact(0), ()),
         (MASKED.format(3, 1), 50, {"length": 3}, Exact(0), ()),
         ("-((n-50)^2)/100", 4, {}, Exact(21), ((40, 60),)),

@@ -285,6 +285,15 @@ def test_bounds_are_those_of_the_row_that_is_seen():
     assert attention_resolution([1e300, 0.0]).value == 1
 
 
+def test_the_mean_of_heads_is_enclosed_by_those_of_their_ends():
+    found = attention_resolution("alibi", 64)
+    pairs = zip(*(h.enclosure for h in found.heads), strict=True)
+    ends = [sum(map(Fraction, each)) / 8 for each in pairs]
+    low, high = found.enclosure
+    assert low < ends[0] < ends[1] < high < low + 1e-15
+
+
 def test_a_scale_may_be_an_expression():
-    one, other = (attention_resolution("-n", 9, scale=s) for s in (1 / sympy.sqrt(64), "1/8"))
-    assert (one.value, one.scale) == (other.value, other.scale)
+    for scale in (1 / sympy.sqrt(64), sympy.Float(0.125)):
+        one, other = (attention_resolution("-n", 9, scale=s) for s in (scale, "1/8"))
+        assert (one.value, one.scale) == (other.value, other.scale)

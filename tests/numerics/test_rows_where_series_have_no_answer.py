@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from farfield import (
+    attention_ceiling,
     certified_window,
     compare_tails,
     encoding,
@@ -20,7 +21,7 @@ QUESTIONS = {
     "leak": (lambda f, row: leak(f, 512, row), "value"),
     "reach": (lambda f, row: reach(f, 7, length=row), "tokens"),
     "price": (lambda f, row: price_of_distance(f, 100, length=row), "value"),
-    "window": (lambda f, row: certified_window(f, "1/10", 1, 1, row=row), "width"),
+    "window": (lambda f, row: certified_window(f, "1/10", 1, 1, sinks=2, row=row), "width"),
 }
 WITHOUT = ("-log(1+n)", "0", "[-log(1+n); -n]", "log(erfc(n/8))")
 
@@ -76,5 +77,7 @@ def test_what_is_known_for_rows_alone_is_asked_for_rows():
             whole, row = ask(given, None), ask(given, 4096)
             assert (whole.status, whole.reason.code) == ("unknown", "beyond_seen")
             assert getattr(whole.finite, value) == getattr(row, value) and "4096" in str(whole)
+    beyond = attention_ceiling(given, 4, length=8192)
+    assert (beyond.status, beyond.reason.code) == ("unknown", "beyond_seen")
     kept = np.exp(table).cumsum()
     assert leak(given, 64).finite.value == pytest.approx(1 - kept[63] / kept[-1])

@@ -167,8 +167,11 @@ def test_astronomical_answers_are_enclosed():
         exact = -(10**4) * mpmath.log(mpmath.mpf("1e-4") * mass / 10**5)
     assert r.answer.low <= exact <= r.answer.high
     assert r.answer.high - r.answer.low < 1e-9
-    answer = theoretical_receptive_field("-(1+1/10^30)*log(n+20)", "1/10").answer
-    assert answer.low == pytest.approx(math.log(10) * 1e30, rel=1e-12)
+    for scale in (1e30, 1.4e38, 1.5e38):  # 2^128 is 1.478e38 log 10
+        answer = theoretical_receptive_field(f"-(1+1/{scale:.0f})*log(n+20)", "1/10").answer
+        enclosed = isinstance(answer, Enclosure) and answer.high == pytest.approx(answer.low)
+        assert enclosed is (scale < 1.47e38)
+        assert not enclosed or answer.low == pytest.approx(math.log(10) * scale, rel=1e-12)
 
 
 def test_answers_beyond_any_exponential_have_their_logarithm_or_a_lower_bound():

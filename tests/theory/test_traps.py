@@ -117,6 +117,8 @@ OPEN = {  # decided by hand, and left open: waves beyond one sinusoid, cancellat
         -log(n)*(sin(n)+cos(2*n)+3)-log(log(n))/2
         -3*frac(n*sqrt(2))*log(n)
         -log(n)*(1+sign(sin(n))/2)
+        -log(n)*(257/100+atan(n*sin(n)))
+        -log(n)*(257/100-atan(n*sin(n)))
         -n*Abs(sin(n))
         -n**2*(2+sin(n)+cos(2*n))
         -n**4*sin(n)**4

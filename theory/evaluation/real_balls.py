@@ -299,7 +299,7 @@ def _finite_sum(e: sympy.Sum, compiled: Compile) -> Callable[..., Ball]:
 
     def total(*values: Ball) -> Ball:
         a, b = floor_of(first(*values)), floor_of(last(*values))
-        if b - a > MAX_LOOP:
+        if b - a >= MAX_LOOP:
             raise Undefined(f"a sum of more than {MAX_LOOP} terms")
         result: Ball = fmpq(0)
         for i in range(int(a.p), int(b.p) + 1):

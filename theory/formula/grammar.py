@@ -440,9 +440,8 @@ class Parser(Reading):
         if kind == "name":
             starts = value not in ("if", "else", "and", "or", "not", "for")
         else:
-            starts = kind == "op" and value == "("
-            starts |= kind == "op" and value == "{" and self.braces
-            starts |= kind == "op" and value == "|" and not self.bars
+            starts = value == "(" or (value == "{" and self.braces)
+            starts |= value == "|" and not self.bars
         return "implied" if starts else ""
 
     def unary(self) -> Expr:

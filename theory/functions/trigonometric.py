@@ -17,7 +17,6 @@ from farfield.theory.functions.elementary import SMALL, auxiliary, remainder, sm
 from farfield.theory.functions.record import Function
 
 WAVE = (S.NegativeOne, S.One)
-HALF = fmpq(1, 2)
 
 
 cos_rest = auxiliary("cos_rest", "cos(z) - 1", lambda f, z: -sympy.sin(z))

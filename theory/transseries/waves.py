@@ -233,12 +233,11 @@ def _average(rho: Transseries) -> Decision:
         raise Undecided("p grows like a power of n")
     if rho.remainder is not None and size(rho.remainder, context) > 0:
         raise OrderTooLow
-    several = sum(oscillates(c) for _, c in rho.terms) > 1
     for side, wanted in ((0, True), (1, False)):
         mean = bounded(rho, side, {wave.place: wave.least})
         mean = mean + log_of_monomial(m, context) * fmpq(1, 2)
         decision = bertrand_test(mean)
-        if decision.converges is wanted or not several:
+        if decision.converges is wanted:
             values = wave.stated() | {"infimum": to_sympy(wave.least)}
             return decision.of_bound(Step("average", {**StepValues("bound", mean), **values}))
     raise Undecided("further oscillations leave the average open")

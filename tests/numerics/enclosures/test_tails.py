@@ -409,3 +409,10 @@ def test_a_formula_lies_in_its_enclosure_which_is_no_wider_than_it_was(text):
             size = held.real.rad() if point.imag == 0 else held.imag.rad()
             assert len(found.terms) == many
             assert float(size.log().mid()) / math.log(2) == pytest.approx(wide, abs=0.1)
+
+
+def test_a_bound_is_one_however_large_it_is():
+    """exp(-2*10^6) n^(10^6) exp(-n^2) falls from n = 707 on, and is small from 2,403 on."""
+    e = sympy.exp(-2 * 10**6 + 10**6 * S - sympy.exp(2 * S)) - 2 * S
+    with precision(128):
+        assert [tail_enclosure(e, S, variable(s)).negative() for s in (7, 8)] == [False, True]

@@ -22,6 +22,7 @@ from farfield.numerics.summation.analytic import (
     smooth_row,
 )
 from farfield.numerics.summation.analytic_bias import read_bias
+from farfield.numerics.summation.integral import TailIntegral
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import series
 from farfield.theory.formula.grammar import read
@@ -225,3 +226,16 @@ def test_bounds_of_functions_of_a_growing_quantity():
             assert tail_enclosure(f(s), s, x).small().contains(getattr(at, f.__name__)())
     for x, at in ((grows, acb(1e9)), (turned, acb(10, 0.5)), (turned, acb(1e9, -0.5))):
         assert tail_enclosure(sympy.atan(s), s, x).small().contains(at.atan())
+
+
+@pytest.mark.parametrize(("text", "power"), [("2", 1), ("11/10", 0.1)])
+def test_what_falls_in_the_third_logarithm_alone_is_summed(text, power, monkeypatch):
+    """Between integrals, of which l^-power / power is one, l = log(log(n + 20)). A bound of the
+    rest is proved near the start, and asked for again where the rest is small."""
+    asked, rest = [], TailIntegral.rest
+    monkeypatch.setattr(TailIntegral, "rest", lambda *args: asked.append(args) or rest(*args))
+    p = read(f"-log(n+20)-log(log(n+20))-{text}*log(log(log(n+20)))")
+    with precision(64):
+        tail = float(analytic_kernel(p, 0).tail(1000))
+    high, low = (math.log(math.log(at)) ** -power / power for at in (1019, 1020))
+    assert low < tail < high and len(asked) < 10

@@ -459,3 +459,19 @@ def test_a_rational_tail_stays_rational_up_to_some_distance():
 def test_short_rows_of_rational_weights_are_rational():
     with precision(64):
         assert exp_series(read("where(n<3,-log(1+n),-oo)")).total() == fmpq(11, 6)
+
+
+def test_heads_that_differ_by_a_factor_evaluate_what_they_share_once(monkeypatch):
+    asked, compiled = [], series_.compile_ball
+
+    def counted(e):
+        run = compiled(e)
+        return lambda at: asked.append(at.get(n)) or run(at)
+
+    monkeypatch.setattr(series_, "compile_ball", counted)
+    with precision(64):
+        for c in (2, 3):
+            p = -c * n * sympy.atan(n + 5)
+            row = series(sympy.Piecewise((p, n < 40), (-sympy.oo, True)))
+            assert to_arb(row.total()).overlaps(sum(map(terms(p), range(40)), arb(0)))
+    assert asked.count(fmpq(20)) == 1

@@ -101,6 +101,13 @@ def test_sinks_may_fill_the_row_and_the_window():
     assert window_error("-n", 4, 1, 1, sinks=4, sink_weight=0).sinks == 4
 
 
+def test_sinks_weigh_beside_the_least_inside_and_the_most_outside():
+    beta, weight, q = 0.5, 3, math.exp(-0.5)
+    outside, inside = math.exp(beta) * q**6, math.exp(-beta) * (1 - q**6)
+    found = window_error("-n/2", 6, "1/2", 2, sinks=4, sink_weight=weight).value
+    assert found == pytest.approx(4 * outside / (outside + inside + weight * (1 - q)))
+
+
 def test_bounded_logits_need_windows_as_long_as_the_row():
     for beta, eta in ((0.5, 0.5), (1.0, 0.1)):
         for i in (20, 200):
@@ -160,6 +167,7 @@ def test_gates_below_one_are_an_alibi():
 
 def test_stick_breaking_uses_up_the_stick():
     """By `stick_window_error` of theory/formal/StickBreaking.v, with values of norm 1."""
+    assert certified_window("stick_breaking", "99/100", 1, 1).width == 1
     found = certified_window("stick_breaking", "1/10", 1, 1).width
     survive = 1 / (1 + math.exp(-1))
     assert survive**found <= 0.1 < survive ** (found - 1)

@@ -5,6 +5,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,12 @@ def recorded():
     found["legends"] = [list(map(list, named(curve))) for curve in LEGENDS]
     found["ladders"] = [climbed(ladder, s) for ladder in LADDERS for s in shapes]
     return found
+
+
+def test_below_many_rows_of_posts_two_labels_are_left():
+    posts = tuple((f"{'a long name':120}", float(k)) for k in range(14))
+    curve = Curve("", "", "", (Line("", (0.0, 14.0), (0.0, 6.0)),), posts=posts)
+    assert re.findall(r'text-anchor="end">(\d+)', drawn(curve)) == ["0", "5"]
 
 
 def test_a_drawing_is_as_recorded():

@@ -121,7 +121,8 @@ def test_a_condition_as_a_proposition(condition, shown):
 )
 def test_heads_that_differ_have_a_theorem_each(heads, count, verdicts, formula):
     found = check_convergence(heads).certificate()
-    assert found.statement.splitlines() == [f"Theorem verdict : {each}." for each in verdicts]
+    stated = [f"Theorem verdict : {each}." for each in verdicts]
+    assert found.statement.splitlines() == stated and " ".join(stated) in repr(found)
     modules = re.findall(r"^Module (\w+)\.$", found.source, re.M)
     spelled = re.findall(r"(Head_.): the exp-series of p", found.source)
     assert modules == spelled == [f"Head_{k}" for k in range(1, count + 1)]

@@ -286,6 +286,13 @@ def test_what_is_said_of_each_part_holds_far_out(formula):
     assert len(facts) == formula.count("Max") and "Rpower_value" not in source
 
 
+def test_a_root_of_a_constant_has_the_value_that_is_said():
+    source = check_convergence("-2*(8*n+1)^(1/3)-sqrt(9*n+4)").certificate().source
+    found = re.findall(r"assert \((Rpower [^=]*) = (\d)\) by", " ".join(source.split()))
+    values = {value: Prover(power, {}).term() for power, value in found}
+    assert values == pytest.approx({"2": 2, "3": 3})
+
+
 REFUSED = [
     "-(n-5)^a",  # 25 at n = 0 for a = 2, and no value for a = 1/2
     "-where(log(n)<3,n,2*n)",

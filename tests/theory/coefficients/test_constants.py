@@ -149,6 +149,8 @@ def test_a_rational_in_disguise_becomes_one(context):
     assert with_proved_rationals(one + sympy.pi, context) == 1 + sympy.pi
     assert proved_rational(sympy.pi, context) is sympy.pi
     assert type(proved_rational(sympy.Rational(1, 7919), context)) is fmpq
+    large = 10**6 * (sympy.sqrt(3 + 2 * ROOT2) - ROOT2)
+    assert proved_rational(large, context) == 10**6
 
 
 REAL = parameter("a", "real")

@@ -211,3 +211,12 @@ def test_the_condition_agrees_with_each_number(text, given):
         assert None in (alone, there) or there is alone, point
         decided += None not in (alone, there)
     assert decided >= 4
+
+
+@pytest.mark.parametrize(("size", "proved"), [(3, True), (12, True), (13, False)])
+def test_an_implication_is_sought_among_so_many_relations(size, proved):
+    """Where not all signs around a circle are alike, somewhere one is positive and the next is not:
+    a proof takes a relation more for each further place."""
+    x = sympy.symbols(f"x:{size}", real=True)
+    falls = [[x[i] > 0, x[(i + 1) % size] <= 0] for i in range(size)]
+    assert _contained([x[0] > 0, x[-1] <= 0], falls[:-1], []) is proved

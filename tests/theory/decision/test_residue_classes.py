@@ -59,6 +59,16 @@ def test_the_first_class_that_is_open_is_shown():
     assert [step.values.get("residue") for step in steps[:2]] == [None, 0]
 
 
+@pytest.mark.parametrize(("period", "rule"), [(48, "classes"), (49, "expansion")])
+def test_classes_are_decided_one_by_one_where_they_are_few(period, rule):
+    assert check_convergence(f"-2*log(n+1)-mod(n,{period})").proof.steps[0].rule == rule
+
+
+def test_a_period_that_is_too_long_is_told():
+    p = read("-log(n+1)*(1+mod(n,521)*sin(n)/521)-cos(2*pi*n/521)")
+    assert decide_series(p, {}).reason == "its period of 521 is longer than 512"
+
+
 NAN = sympy.S.NaN
 PIECES = sympy.Piecewise((NAN, n > 1), (n, True), evaluate=False)
 

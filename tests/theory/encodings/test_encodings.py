@@ -434,6 +434,12 @@ def test_the_lines_that_are_shown_at_once_are_the_catalogue():
     assert kept == f"{listing.catalogue()}\n"
 
 
+def test_a_title_is_the_name_as_it_is_written():
+    for name, entry in CATALOGUE.items():
+        said = "".join(filter(str.isalnum, entry.title)).lower()
+        assert said.startswith(name.partition("_")[0])
+
+
 def test_slopes_are_those_of_a_line_and_nothing_else_has_any():
     """Every entry, and formulas at random: slopes give the table again, or one line says why."""
     draw, lines = random.Random(0), 0

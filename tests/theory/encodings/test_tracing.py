@@ -279,6 +279,8 @@ n: -n if n**0.5 != 3 else 0.0
     Piecewise((-n, n < 9), (0, n < 10), (-n, True))
 n: 0.0 if math.log(n + 1) < 3 else -n
     Piecewise((0, n < 20), (-n, True))
+n: 0.0 if n < 20 and math.log(n + 1) < 60 else -n
+    Piecewise((0, n < 20), (-n, True))
 n: 0.0 if 1 / (n + 1) < 0.01 else -n
     Piecewise((-n, n < 100), (0, True))
 n: 0.0 if math.floor(n / 3) + n > 50 else -n
@@ -405,6 +407,8 @@ n: 0.0 if math.sin(n) > 0.5 else -n
     a branch whose edges are not known, on sin(n) - 1/2 (line 1)
 n: 0.0 if n - math.sqrt(n) < 30 else -n
     a branch whose edges are not known, on -sqrt(n) + n - 30 (line 1)
+n: 0.0 if math.log(n + 1) < 60 else -n
+    a branch whose edges are not known, on log(n + 1) - 60 (line 1)
 n: LONG[n] if n < 64 else 0.0
     a loop over the distance (line 1)
 n: -list(range(n))[0]

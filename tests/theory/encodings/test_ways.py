@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from farfield import InputError
+from farfield import InputError, encoding
 from farfield.theory.encodings import inspection, row_modules, sampling
 from farfield.theory.encodings.row_modules import HIDDEN, OWN, VECTORS, of_row
 from farfield.theory.encodings.samples import CAPPED, FACTOR, GROWING, Unfit
@@ -364,6 +364,11 @@ def test_a_module_of_rows(name):
     last = None if meant[-1] is None else float(found.values[0, -1])
     assert (*found.values.shape, found.content, len(found.rows), last) == meant
     assert found.how == how and found.kind in ("float32", "int64")
+
+
+def test_a_function_of_queries_keys_and_positions_is_tried_as_one():
+    given = encoding(OF_ROWS["of queries"][1])
+    assert (given.num_heads, given.seen.distance) == (8, 511)
 
 
 def test_a_module_of_rows_has_the_heads_that_are_asked_for():

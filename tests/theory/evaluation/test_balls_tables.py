@@ -9,6 +9,7 @@ from flint import arb, ctx, fmpq
 
 from farfield import encoding
 from farfield.theory.encodings import CATALOGUE as _CATALOGUE
+from farfield.theory.evaluation import real_balls
 from farfield.theory.evaluation.logarithms import (
     LogSum,
     accurate,
@@ -250,3 +251,14 @@ def gathered(terms):
 )
 def test_another_form_is_taken_where_floats_leave_their_range_or_cancel(ask, e, form):
     assert ask(e) == form
+
+
+def test_a_sum_has_at_most_so_many_terms(monkeypatch):
+    k = sympy.Symbol("k", integer=True)
+    total = compile_ball(sympy.Sum(k, (k, 1, n)))
+    with precision(64), pytest.raises(Undefined, match="a sum of more than 100000 terms"):
+        total({n: fmpq(10**9)})
+    monkeypatch.setattr(real_balls, "MAX_LOOP", 10)
+    assert total({n: fmpq(10)}) == 55
+    with precision(64), pytest.raises(Undefined, match="a sum of more than 10 terms"):
+        total({n: fmpq(11)})

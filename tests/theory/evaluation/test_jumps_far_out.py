@@ -151,6 +151,13 @@ def test_no_precision_is_enough_but_another_form_is(formula, right):
     assert tabulate(read(formula), at) == pytest.approx([float(right(n)) for n in at], rel=1e-12)
 
 
+def test_a_logarithm_jumps_at_powers_far_out():
+    at = [2**k - j for k in (17, 40, 52) for j in (2, 1)]
+    assert tabulate(read("floor(log(n+1)/log(4))"), at).tolist() == [
+        ((k + 1).bit_length() - 1) // 2 for k in at
+    ]
+
+
 @pytest.mark.parametrize(
     ("formula", "right"),
     [

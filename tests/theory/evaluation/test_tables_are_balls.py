@@ -276,6 +276,13 @@ def test_a_wave_at_what_vanishes_is_left_to_floats(monkeypatch):
     monkeypatch.setattr(Floats, "by_balls", lambda self, e, at, **how: np.full(at.shape, math.nan))
     assert tabulate(read("1-cos(exp(-exp(exp(n))))"), [13, 20]).tolist() == [0, 0]
     assert np.isfinite(tabulate(read("cos(exp(-n/4))-1"), range(3000))).all()
+    assert np.isfinite(tabulate(read("-sqrt(n)*log(n+1)"), range(3000))).all()
+
+
+def test_other_forms_are_asked_before_long_balls_and_a_proof_comes_last():
+    short, long = [80, 320, 1280], [5120, 20480, 5120]
+    for text, each in (("-n", short + long), ("1-tanh(n)", 2 * short + 2 * long)):
+        assert [bits for _, bits in Floats(PLAIN)._attempts(read(text))] == each
 
 
 @pytest.mark.parametrize(
@@ -365,6 +372,11 @@ def test_an_exact_argument_that_no_ball_holds_exactly_may_need_more_bits(text, v
     at = [10**9, 10**12, 10**15]
     found = tabulate(read(text), at)
     np.testing.assert_allclose(found, [value(k) for k in at], rtol=1e-11)
+
+
+def test_a_power_of_0_is_that_of_its_exponent():
+    found = tabulate(read("floor(n/9)^Max(0,sin(n))"), range(1, 12))
+    assert found.tolist() == [k > 8 or math.sin(k) < 0 for k in range(1, 12)]
 
 
 @pytest.mark.parametrize(("bits", "values"), [(18_000, [1, 0.5]), (30_000, [math.nan] * 2)])

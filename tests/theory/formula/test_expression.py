@@ -340,6 +340,8 @@ BAD = {  # the text, and what the message about it says
     r"-\sqrt[1]{n}": "column 8: the index of a root is a whole number from 2",
     r"-\sqrt[a]{n}": "column 8: the index of a root is a whole number from 2",
     r"-\frac{n}x": "column 10: expected a group in braces",
+    r"\begin{cases} n & n < 3 \begin{cases}": "column 25: expected the next case or the end of the "
+    "cases",
     r"\begin{cases} n & n < 3 \\ 2 & \text{otherwise} x \end{cases}": "column 49: expected the "
     "next case or the end of the cases",
     "-beta(n": "column 8: expected ')', found the end of the formula",

@@ -49,6 +49,7 @@ def graphs(monkeypatch):
     monkeypatch.setattr("torch.nn.attention.flex_attention._validate_device", lambda *_: None)
 
     def compile_whole(model, **options):
+        assert options == {"fullgraph": True, "dynamic": False}, "one graph for a length, or none"
         model._compiled_call_impl = compiled(model._call_impl, backend=counter, **options)
 
     monkeypatch.setattr(nn.Module, "compile", compile_whole)
@@ -81,6 +82,12 @@ def agree(ours, theirs):
         assert (one is None) == (other is None)
         if one is not None:
             assert (one - other).norm() <= 1e-4 * other.norm() + 1e-9
+
+
+def test_a_model_is_drawn_without_a_look_at_gpus(monkeypatch):
+    """torch would ask the state of each, and warn where there are several."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    model_of(Run(encoding=f"{GALLERY}/{OWN[0]}", layers=1, heads=2, width=24, length=17))
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
