@@ -189,6 +189,15 @@ def test_six_parameters_have_sliders_and_seven_have_none():
     assert read(f"-({'+'.join(letters)}+h)*n").sliders == ()
 
 
+def test_a_notebook_whose_first_formula_cannot_be_read_says_so(monkeypatch):
+    from farfield.figures.explorer.app import app
+
+    monkeypatch.setattr(state, "START", "-n*(")
+    _, defined = app.run()
+    assert defined["explorer"].trouble and defined["explorer"].question is None
+    assert defined["commands"] == ("", "") and not defined["moved"].elements
+
+
 def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked(monkeypatch):
     """Its cells run in order, as marimo runs them."""
     from farfield.figures.explorer.app import app

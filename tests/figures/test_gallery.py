@@ -16,7 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 from polars import DataFrame
 
-from farfield.figures.document import page
+from farfield.figures.document import page, piece
 from farfield.figures.exhibit import Data, NoResults, seen
 from farfield.figures.exhibit_pages import exhibit_sheet, index_sheet
 from farfield.figures.gallery import (
@@ -154,6 +154,9 @@ def test_one_figure_with_its_data(tmp_path):
     assert ">distance n (tokens)<" in files["qin2024.fig2.svg"], "text stays text"
     shown = usual("qin2024.fig2")._repr_html_()
     assert shown.startswith("<figure") and shown.count("<svg") == 1, "in a notebook"
+    assert "How it was made" not in shown and usual("qin2024.fig2").made
+    printed = usual("sun2023.table4")
+    assert printed.figure is None and printed._repr_html_() == piece(printed.items())
     twice = usual("qin2024.fig2"), recompute(INDEX["qin2024.fig2"])
     made, again = (
         [rendered(drawn.figure, kind, "x", "what it is") for kind in FORMATS] for drawn in twice
@@ -415,7 +418,7 @@ def test_encodings_of_ones_own_are_drawn_beside_those_of_the_paper():
     assert "Among the runs too, not drawn: own 4." in drawing.made
 
 
-@pytest.mark.parametrize(("nats", "said"), [(5.54, True), (4.9, True), (1.6, False)])
+@pytest.mark.parametrize(("nats", "said"), [(5.54, True), (4.9, True), (3.0, False), (1.6, False)])
 def test_models_that_did_not_learn_are_named(nats, said):
     poor = [{**row, "nats": nats} for row in run("example1")]
     drawing = recompute(INDEX["qin2024.fig4"], table(run("type1"), poor))
@@ -485,8 +488,9 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
         below = samples(runs.with_columns(trained=trained), ["type1"], "x", shorter=not said)
         assert ("Lines are means over seeds" in below[1]) == said
     lengths = [*range(1, 13)]
-    ticks = [by_length([], {*lengths[:k]}, 1, "x").x for k in (6, 7, 12)]
-    assert ticks == [lengths[:6], lengths[:7:2], lengths[::3]]
+    panels = [by_length([], {*lengths[:k]}, 1, "x") for k in (6, 7, 12)]
+    assert [panel.x for panel in panels] == [lengths[:6], lengths[:7:2], lengths[::3]]
+    assert [panel.axes["xlim"] for panel in panels] == [(None, k) for k in (6, 7, 12)]
     drawing = perplexity(runs, "qin2024.fig4", "type1", "example1", "example2")
     assert column(drawing, "perplexity", encoding="example1", length=64) == [15.0]
     assert len(column(drawing, "perplexity", encoding="type1", length=64)) == 2

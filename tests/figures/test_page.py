@@ -116,6 +116,13 @@ ANSWERS = {
 }
 
 
+def test_the_words_of_an_entry_stand_beside_its_drawings():
+    (section,) = entry_sheet(ANSWERS["an entry"]()).sections
+    columns, *below = section.items
+    kinds = [{type(item) for item in items} for items in (columns.left, columns.right, below)]
+    assert kinds[1] == {Curve, Ladder} and kinds[0] and not kinds[1] & (kinds[0] | kinds[2])
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_page_says_what_its_answer_says(name):
     """No word of its own but headings and captions: each block stands on it, in order."""

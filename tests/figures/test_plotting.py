@@ -216,6 +216,7 @@ def test_bad_maps_are_one_line(refusal, formula, ranges, said):
         (math.inf, None, None, math.inf),
         (None, 100, 105, math.log10(100 * 105) / 2),
         (None, 100, 111, math.nan),
+        (None, 10, 11, math.nan),
         (None, 100, None, math.nan),
         (None, None, 100, math.nan),
         (None, None, None, math.nan),

@@ -170,7 +170,7 @@ class NeedleRow(NamedTuple):
     def positions(self) -> Tensor:
         """Of its tokens but the last."""
         end = torch.arange(self.length - self.size, self.length)
-        ends = (len(self.tokens) - 1 - self.length) // self.size
+        ends = (len(self.tokens) - self.length) // self.size
         return torch.cat([torch.arange(self.length), end.repeat(ends)])
 
     @property

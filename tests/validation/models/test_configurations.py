@@ -30,7 +30,7 @@ from farfield.validation.models.configuration import (
     read_json,
 )
 from farfield.validation.models.empirical import empirical_receptive_field
-from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary
+from farfield.validation.models.outline import LayerOutline, ModelOutline, Rotary, keys_text
 from farfield.validation.models.perplexities import (
     hidden,
     model_perplexity,
@@ -473,3 +473,9 @@ DEFAULTS = [
 def test_what_is_not_given_is_as_it_is_said(call, said):
     usual = {name: each.default for name, each in inspect.signature(call).parameters.items()}
     assert said.items() <= usual.items()
+
+
+def test_every_digit_of_a_number_of_keys_is_shown_from_ten_million_to_a_million_million():
+    shown = {10**7 - 1: "9999999", 10**7: "10,000,000", 10**12 - 1: "999,999,999,999"}
+    shown |= {10**12: "1.00e+12", None: "unknown"}
+    assert {value: keys_text(value) for value in shown} == shown
