@@ -1,6 +1,7 @@
 """Numbers of a training and of a run that users copy, each computed another way; every setting
 changes what it says, and nothing else."""
 
+import inspect
 import itertools
 import math
 from types import SimpleNamespace
@@ -120,6 +121,8 @@ def test_what_is_measured_where_nothing_is_asked(text):
     assert (fixed.lengths, fixed.row_length, fixed.gradient_length) == ((12,), 12, 12)
     given = job_of(plain.but(measure=Measure(lengths=(40, 20), gradient_length=33))).measure
     assert (given.lengths, given.gradient_length) == ((12, 20, 40), 33)
+    for measure, count in ((perplexities, given.blocks), (recall, given.probes)):
+        assert inspect.signature(measure).parameters["count"].default == count
 
 
 def test_answers_to_a_task_are_counted_one_by_one():
