@@ -345,7 +345,7 @@ def _trained(
     return model, history
 
 
-def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, list[Report]]:
+def load(home: Path, device: torch.device | str = "cpu") -> tuple[Transformer, list[Report]]:
     """The trained model of a finished run's folder, in evaluation mode, and its reports.
 
     Raises:
@@ -370,7 +370,7 @@ def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, l
     except RuntimeError as error:
         raise InputError(f"{str(home / WEIGHTS)!r}: {first_line(error)}") from None
     history = [Report(*report) for report in record["history"]]
-    return model.to(device or torch.device("cpu")).eval(), history
+    return model.to(device).eval(), history
 
 
 def rows_of(home: Path, *protocols: str) -> list[Row]:

@@ -9,6 +9,7 @@ import torch
 
 from farfield.numerics.masks import CAUSAL, Mask
 from farfield.validation.harness import measure
+from farfield.validation.harness.bias import table_of
 from farfield.validation.harness.data import InductionRows
 from farfield.validation.harness.measure import (
     attention_field,
@@ -108,6 +109,23 @@ def test_memory_is_bounded_and_the_bound_changes_nothing(bound, monkeypatch):
         assert max(tokens) <= max(40, bound * (1 + (name == "recall"))), name
         least = {"losses": 4 * 256, "answers": 40 * 256, "shares": 4 * 256, "recall": 5 * 256}
         assert max(scores) <= max(bound, least.get(name, 4 * 256)), name
+
+
+@pytest.mark.parametrize(
+    ("value", "off", "alike"),
+    [(-1e5, 1.000005, 1), (-1e5, 1.000015, 0), (0.0, 0.9e-5, 1), (0.0, 1.1e-5, 0)],
+)
+def test_a_bias_is_of_the_distance_where_pairs_are_within_1e_5_of_the_last_row(value, off, alike):
+    table, at = torch.tensor([3.0, value, -2.0]).double(), torch.arange(3)
+
+    def bias(q, k, i, j):
+        found = table[(i[:, None] - j).clamp(min=0)]
+        found[1, 0] -= off
+        return found[None]
+
+    q = torch.zeros(1, 1, 3, 8).double()
+    found = table_of(bias, q, q, at)
+    assert torch.equal(found, table[None]) if alike else found is None
 
 
 def attention_by_hand(made, row, mask):

@@ -12,7 +12,7 @@ from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.encodings import CATALOGUE, encoding
 from farfield.validation.harness import bias as bias_module
 from farfield.validation.harness.attention import attention, materialised
-from farfield.validation.harness.bias import FixedBias
+from farfield.validation.harness.bias import FixedBias, LearnedBias
 from farfield.validation.harness.mechanism import ABSOLUTE, read
 from farfield.validation.harness.model import Layer, Transformer, rotated
 from farfield.validation.harness.runs import model_of
@@ -106,6 +106,12 @@ def test_layers_that_are_alike_share_a_learned_bias_and_a_hybrid_does_not():
     assert len(model("kerple_log").biases) == 1
     both = {"label": "two", "layers": ["kerple_log", "kerple_log"]}
     assert len(model(both).biases) == 2
+
+
+@pytest.mark.parametrize(("name", "learned"), [("bam", {"s", "mu", "beta"}), ("alibi_log", set())])
+def test_what_an_encoding_does_not_learn_stays_as_it_is(name, learned):
+    values = LearnedBias(encoding(name), 4).values
+    assert {p for p, value in values.items() if value.requires_grad} == learned < {*values}
 
 
 def test_a_table_of_numbers_and_of_what_learns_has_one_row():

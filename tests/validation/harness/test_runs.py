@@ -97,6 +97,21 @@ def test_a_task_is_asked_at_each_distance(tmp_path):
     assert recall == [(16, 3), (32, 3), (32, 20)]
 
 
+@pytest.mark.parametrize(
+    ("visible", "auto"), [(False, torch.device("cpu")), (True, torch.device("cuda", 3))]
+)
+def test_the_gpu_of_a_process_is_taken_where_torch_sees_one(visible, auto, refusal, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert module.chosen_device() == auto and module.chosen_device("cpu") == torch.device("cpu")
+    if visible:
+        assert module.chosen_device("cuda") == auto
+        monkeypatch.delenv("LOCAL_RANK")
+        assert module.chosen_device("cuda") == torch.device("cuda", 0)
+    else:
+        refusal("sees no GPU here; accepted", module.chosen_device, "cuda")
+
+
 def test_what_cannot_run_is_refused_before_anything_is_made(refusal, asked, tmp_path):
     wrong = {
         "at distance 0; a model takes finite": {"encoding": "1/n"},
