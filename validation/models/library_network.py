@@ -50,7 +50,7 @@ class LibraryNetwork:
         self.longest, self.depth = model.longest, len(model.layers)
         self.grouped: Grouped | None = None
         self.device, self.end = next(network.parameters()).device, 0
-        self.scaling, self.sinks = dict[int, float](), dict[int, Tensor]()
+        self.scaling, self.sinks = dict[int, float](), dict[int, Tensor | None]()
         self.caps = dict[int, float | None]()
         self.attend: Attend | None = None
         each = {k: layer.encoding for k, layer in enumerate(model.layers) if layer.encoding}
@@ -188,9 +188,7 @@ class LibraryNetwork:
     ) -> Tensor:
         """What the attention of a layer gives, (rows, heads, length, size)."""
         assert self.attend is not None
-        self.scaling[layer], self.caps[layer] = scaling, cap
-        if sinks is not None:
-            self.sinks[layer] = sinks
+        self.scaling[layer], self.caps[layer], self.sinks[layer] = scaling, cap, sinks
         q, k = (self._turned(layer, x, self.at, self.end, True) for x in (q, k))
         return self.attend(layer, q, k, v)
 

@@ -509,7 +509,7 @@ def test_settings_and_factors_of_a_rotation():
     ]
     assert said == [by_kind["near"], by_kind["far"], {}, by_kind["far"]]
     assert _rope(config, 0, turns(rope_parameters={"factor": 2}), "") == {"factor": 2}
-    assert _rope(config, 0, turns(), "") == {}
+    assert _rope(config, 0, turns(), "") == _rope(Some(layer_types=None), 0, made, "") == {}
     assert [_rounded(x) for x in (1 + 9e-7, 1 - 9e-7, 1 + 1.2e-6, 2.0)] == [1, 1, 1 + 1.2e-6, 2]
     assert (_factor(None), _factor(call()), _factor(call(scaling=0.5))) == (
         1,
