@@ -26,6 +26,7 @@ from farfield.numerics.questions import (
     resolve,
     row_of,
     summed,
+    upper_end,
 )
 from farfield.numerics.search import at_precision
 from farfield.theory.algebra.exceptions import Unreachable
@@ -154,7 +155,7 @@ def leak(
         subject,
         Leak(None, m, n),
         lambda bias: _beyond(bias, m, n),
-        decisive(lambda head: head.span()[1], lambda head: head.value == 1),  # type: ignore[index]
+        decisive(upper_end, lambda head: head.value == 1),
         divergent={"value": 1.0, "enclosure": (1.0, 1.0), "label": Label.THEOREM},
         in_row=(lambda size: leak(subject, m, max(size, 2 * m))) if n is None else None,
         budget_s=budget_s,

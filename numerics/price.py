@@ -43,6 +43,7 @@ from farfield.numerics.questions import (
     row_of,
     summed,
     unknown,
+    upper_end,
 )
 from farfield.numerics.search import Bracket, Exact, at_precision, decide, doubled, settled
 from farfield.numerics.summation.series import Series
@@ -338,7 +339,7 @@ def reach(
         subject,
         asked,
         lambda bias: _reach_of_bias(bias, asked),
-        decisive(lambda head: head.span()[1]),  # type: ignore[index]
+        decisive(upper_end),
         divergent={
             "tokens": 0,
             "answer": Exact(0),

@@ -346,3 +346,10 @@ def decisive(
         settles: whether a head decides for all, whatever the others are.
     """
     return lambda heads: folded(heads, size, settles)
+
+
+def upper_end(head: HeadAnswer) -> float:
+    """The largest value that a head may have of which something is known."""
+    ends = head.span()
+    assert ends is not None
+    return ends[1]

@@ -43,6 +43,7 @@ from farfield.numerics.questions import (
     row_of,
     summed,
     unknown,
+    upper_end,
 )
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import Exact, at_precision, doubled, least, settled
@@ -199,7 +200,7 @@ def window_error(
         subject,
         asked,
         lambda bias: _error_of(bias, w, logit, value, weight),
-        decisive(lambda head: head.span()[1], lambda head: head.label is Label.THEOREM),  # type: ignore[index]
+        decisive(upper_end, lambda head: head.label is Label.THEOREM),
         divergent=whole,
         budget_s=budget_s,
     )
