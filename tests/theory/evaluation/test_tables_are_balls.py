@@ -323,6 +323,8 @@ class Plain(Arrays):
         "where((n<5)&(n>1),-n,where((n==0)|(n>=700),1/3,-2*n))",
         "where(~(n<5),sqrt(n),n^2)+abs(n-7)-sign(n-3)",
         "-Max(n,4)*Min(n,9)+erf(n/9)",
+        "log(exp(where(n<5,-oo,-n))+2*exp(where(n<9,-oo,-n/3)))",
+        "Heaviside(n-7,1/3)-Heaviside(9-n)",
     ],
 )
 def test_one_row_has_the_same_values(text):
