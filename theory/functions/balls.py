@@ -145,11 +145,10 @@ def power_of(base: Ball, exponent: Ball) -> Ball:
             return base**k if abs(k) < 4096 else finite(arb(base) ** k)
         return finite(base**k)
     if base == 0:
-        if exponent > 0:
-            return fmpq(0)
-        raise (NoValue if isinstance(base, fmpq) else Undefined)(
-            "zero to a power that is not positive"
-        )
+        if exponent > 0 or exponent == 0:
+            return fmpq(exponent == 0)
+        settled = isinstance(base, fmpq) and exponent < 0
+        raise (NoValue if settled else Undefined)("zero to a power that is not positive")
     base = to_arb(base)
     if base < 0 and isinstance(exponent, fmpq) and exponent.q == 1:
         size = power_of(-base, exponent)
