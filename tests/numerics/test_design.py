@@ -958,6 +958,7 @@ BAD = [
     (("rope",), {"trf": 5}, "."),
     (("-a*n^b",), {"trf": 5}, "--set"),
     (("kerple_log",), {"trf": 5}, "2 free parameters"),
+    ((farfield.encoding("kerple_log", r1=2, r2=1),), {"trf": 5}, "2 parameters with values"),
     (("-a*n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: a$"),
     (("-n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: none$"),
     (("-a*n",), {"trf": 5, "colour": 3}, "colour"),
