@@ -450,6 +450,8 @@ def _from_limits(e: Basic) -> Basic:
         NoValue: a part is no real number, which a whole may be again.
     """
     parts = tuple(map(_from_limits, e.args))
+    if isinstance(e, (sympy.Max, sympy.Min)) and any(x.is_extended_real is False for x in parts):
+        raise NoValue("no real number")
     form = _FORMS[e.func](*parts) if e.func in _FORMS else e if parts == e.args else e.func(*parts)
     if form.has(sympy.I, sympy.zoo, sympy.nan):
         raise NoValue("no real number")
@@ -488,6 +490,15 @@ def _is_high(exponent: Expr) -> bool:
     return bool(exponent.is_Integer and exponent > STEEP)
 
 
+def _stepped(step: Callable[[Expr], Expr], x: Expr) -> Expr:
+    """A floor or ceiling, of the parts that one of them is."""
+    if isinstance(x, (sympy.Max, sympy.Min)):
+        return x.func(*(_stepped(step, part) for part in x.args))
+    if isinstance(x, sympy.Piecewise):
+        return sympy.Piecewise(*((_stepped(step, piece), chosen) for piece, chosen in x.args))
+    return step(x)
+
+
 def _exponential(x: Expr) -> Expr:
     """exp(x), as 1 and the rest of an argument that may be near 0."""
     return sympy.exp(x) if logarithm(x) is None else 1 + expm1(x)
@@ -520,7 +531,9 @@ def _beyond_one(rest: Expr) -> Expr:
 
 
 _FORMS: dict[Any, Callable[..., Expr]] = {
-    sympy.frac: lambda x: x - sympy.floor(x),
+    sympy.floor: functools.partial(_stepped, sympy.floor),
+    sympy.ceiling: functools.partial(_stepped, sympy.ceiling),
+    sympy.frac: lambda x: x - _stepped(sympy.floor, x),
     sympy.tanh: lambda x: 1 - 2 / (sympy.exp(2 * x) + 1),
     sympy.coth: lambda x: 1 + 2 / (sympy.exp(2 * x) - 1),
     sympy.erf: lambda x: 1 - sympy.erfc(x),

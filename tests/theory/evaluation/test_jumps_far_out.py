@@ -105,6 +105,8 @@ def test_every_entry_is_its_value(count, seed):
         ("Mod(n/8-exp(-n),5)", 5),
         ("Mod(n/8+exp(-n),7)+Mod(-n/8-exp(-n),7)", 7),
         ("ceil(cos(exp(-n)))", 1),
+        ("floor(max(cos(exp(-n)),0))", 0),
+        ("floor(where(n%3>0,tanh(-n),n))", -1),
         ("floor(exp(exp(-n)))", 1),
         ("sqrt(1+sinh(n)^2)-cosh(n)", 0),
         ("n-log(1+exp(n))", 0),
@@ -240,6 +242,7 @@ def test_a_value_lies_within_the_bounds_beside_it(seed):
     "formula",
     [
         "sqrt(1-coth(n+1))*sqrt(1-coth(n+2))",
+        "-max(n,atanh(2*n+1))",
         "acos(1+exp(-n))^2",
         "acosh(1-exp(-n))^2",
         "atanh(coth(n+1))",
