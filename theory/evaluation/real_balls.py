@@ -98,7 +98,7 @@ class RealBalls(Arithmetic):
                     return rest(*(int(v.p) for v in points))
                 if apart is not None:
                     whole, small = (part(*points) for part in apart)
-                    if isinstance(whole, fmpq) and _at_jump(whole, *values[1:count]):
+                    if _at_jump(whole, *values[1:count]):
                         with suppress(Undetermined):
                             side = rule(small, *values[1:count])
                             return side + whole if record.range is None else side
@@ -208,9 +208,10 @@ def _grows(e: Expr) -> bool:
     return any(power.exp.free_symbols for power in powers) or e.has(sympy.factorial, sympy.binomial)
 
 
-def _at_jump(whole: fmpq, modulus: Ball = fmpq(1)) -> bool:
+def _at_jump(whole: Ball, *modulus: Ball) -> bool:
     """Whether it is an integer, or a multiple of the modulus."""
-    return isinstance(modulus, fmpq) and (whole / modulus).q == 1
+    turns = whole / modulus[0] if modulus else whole
+    return isinstance(turns, fmpq) and turns.q == 1
 
 
 def _turned(record: Function, e: Expr) -> Expr | None:

@@ -28,7 +28,13 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.logarithms import STEEP, LogSum, logarithm, within_range
+from farfield.theory.evaluation.logarithms import (
+    STEEP,
+    LogSum,
+    logarithm,
+    uncancelled,
+    within_range,
+)
 from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.evaluation.residues import quotient
 from farfield.theory.functions.balls import NoValue, Undefined, precision, to_arb
@@ -491,12 +497,14 @@ def _is_high(exponent: Expr) -> bool:
 
 
 def _stepped(step: Callable[[Expr], Expr], x: Expr) -> Expr:
-    """A floor or ceiling, of the parts that one of them is."""
+    """A floor or ceiling: of the parts that one of them is, beside an integer of the rest."""
     if isinstance(x, (sympy.Max, sympy.Min)):
         return x.func(*(_stepped(step, part) for part in x.args))
     if isinstance(x, sympy.Piecewise):
         return sympy.Piecewise(*((_stepped(step, piece), chosen) for piece, chosen in x.args))
-    return step(x)
+    factor, _ = x.as_coeff_Mul()
+    rest = uncancelled(factor - x) if factor.is_Integer else None
+    return step(x) if rest is None else factor + step(-rest)
 
 
 def _exponential(x: Expr) -> Expr:

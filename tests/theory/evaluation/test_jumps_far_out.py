@@ -106,6 +106,7 @@ def test_every_entry_is_its_value(count, seed):
         ("Mod(n/8+exp(-n),7)+Mod(-n/8-exp(-n),7)", 7),
         ("ceil(cos(exp(-n)))", 1),
         ("floor(max(cos(exp(-n)),0))", 0),
+        ("floor(3*sigmoid(n))", 2),
         ("floor(where(n%3>0,tanh(-n),n))", -1),
         ("floor(exp(exp(-n)))", 1),
         ("sqrt(1+sinh(n)^2)-cosh(n)", 0),
