@@ -291,7 +291,10 @@ class Floats(Arrays):
                 for x, order in zip(parts, orders, strict=True)
             ]
             total = rule(*known)
-            return total if grows else np.where(np.isposinf(total), np.nan, total)
+            if grows or not np.isinf(total).any():
+                return total
+            beyond = functools.reduce(operator.or_, map(np.isinf, known))
+            return np.where(np.isposinf(total) | (np.isinf(total) & beyond), np.nan, total)
 
         return self._rounded(e, applied, least), e.args
 
@@ -503,8 +506,11 @@ def _stepped(step: Callable[[Expr], Expr], x: Expr) -> Expr:
     if isinstance(x, sympy.Piecewise):
         return sympy.Piecewise(*((_stepped(step, piece), chosen) for piece, chosen in x.args))
     factor, _ = x.as_coeff_Mul()
-    rest = uncancelled(factor - x) if factor.is_Integer else None
-    return step(x) if rest is None else factor + step(-rest)
+    if factor.is_Integer and (rest := uncancelled(factor - x)) is not None:
+        far = PLAIN.enclose(rest, 64, {n: FAR})
+        if far is not None and abs(far) < 1:
+            return factor + step(-rest)
+    return step(x)
 
 
 def _exponential(x: Expr) -> Expr:
@@ -518,11 +524,10 @@ def _logarithm(x: Expr) -> Expr:
     if not isinstance(form, LogSum):
         return sympy.log(x)
     terms = [*zip(form.args[::2], form.args[1::2], strict=True)]
-    sizes = [PLAIN.enclose(size, 64, {n: FAR}) for _, size in terms]
-    if None in sizes:
-        return sympy.log(x)
-    factor, size = terms.pop(max(range(len(sizes)), key=lambda k: float(sizes[k].mid())))
-    if not factor.is_positive:
+    balls = [PLAIN.enclose(size, 64, {n: FAR}) for _, size in terms]
+    sizes = [float(ball.mid()) for ball in balls if ball is not None]
+    factor, size = terms.pop(sizes.index(max(sizes)) if sizes else 0)
+    if len(sizes) < len(balls) or not factor.is_positive:
         return sympy.log(x)
     rest = (c / factor * sympy.exp(other - size) for c, other in terms)
     return size + sympy.log(factor) + log1p(sympy.Add(*rest))

@@ -153,6 +153,7 @@ def test_sums_of_few_terms_are_exact(formula, right):
         ("acos(-erf(n))", lambda n: mpmath.pi),
         ("1/sqrt(cosh(n)^2-sinh(n)^2)", lambda n: 1),
         ("ceil(softplus(n))", lambda n: n + 1),
+        ("asinh(n-exp(n+9))", lambda n: -n - 9 - mpmath.log(2)),
         ("floor(log(exp(n)+n))", lambda n: n),
         ("floor(logaddexp(n,3))", lambda n: n),
         ("log(sqrt(1+exp(2*n))-exp(n))", lambda n: -n - mpmath.log(2)),
