@@ -163,7 +163,9 @@ def _count_is_wrong(
             "whose value is sought"
         )
     others = [name for name in free if name != (chosen or free[0])]
+    has = "free parameters" if subject.free else "parameters with values"
+    meant = "fix the others" if subject.free else "give the formula, and values of the others"
     return (
-        f"{label} has {len(free)} free parameters ({listed(free, 6)}); one is sought, fix the "
-        f"others: {others[0]}=1 in Python, --set {others[0]}=1 on the command line"
+        f"{label} has {len(free)} {has} ({listed(free, 6)}); one is sought, {meant}: "
+        f"{others[0]}=1 in Python, --set {others[0]}=1 on the command line"
     )
