@@ -483,7 +483,7 @@ def test_leading_terms_by_hand(text, terms, context):
     ],
 )
 def test_what_waves_choose_lies_between_bounds(text, ends, context):
-    with nullcontext() if ends else pytest.raises(Undecided, match="for ever|meets 0"):
+    with nullcontext() if ends else pytest.raises(Undecided, match=r"for ever|meets 0"):
         ((_, c),) = transseries(read(text), context).terms
         assert bounds(c, context) == tuple(map(sympy.sympify, ends))
         kept = ("Abs(sin(n) + 1)", "Abs(sin(n) - 2)", "sin(n*sin(n))")
