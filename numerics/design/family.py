@@ -132,7 +132,7 @@ def read_family(
         raise InputError(f"{label} has no parameter {strange[0]!r}; parameters: {has}")
     free = [name for name in parameters if name not in fixed]
     if len(free) != 1 or chosen not in (None, free[0]):
-        raise InputError(_count_is_wrong(label, free, chosen, fixed))
+        raise InputError(_count_is_wrong(subject, free, chosen, fixed))
     swap = {parameters[k].symbol: exact(v, k) for k, v in fixed.items() if k in parameters}
     sought = parameters[free[0]]
     domain = domains.get(sought.name, sought.domain)
@@ -149,12 +149,13 @@ def read_family(
 
 
 def _count_is_wrong(
-    label: str, free: Sequence[str], chosen: str | None, fixed: Mapping[Any, object]
+    subject: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[Any, object]
 ) -> str:
+    label = shortened(subject.name, 60)
     if chosen in fixed:
         return f"{label}: {chosen} is to be found, and has the value {fixed[chosen]}; leave it out"
     if not free:
-        entry = CATALOGUE.get(label)
+        entry = CATALOGUE.get(subject.name)
         dialects = f" (dialects: {', '.join(entry.dialects)})" if entry and entry.dialects else ""
         scaled = "-a*n" if entry else f"c*({label})"
         return (
@@ -162,7 +163,9 @@ def _count_is_wrong(
             "whose value is sought"
         )
     others = [name for name in free if name != (chosen or free[0])]
+    has = "free parameters" if subject.free else "parameters with values"
+    meant = "fix the others" if subject.free else "give the formula, and values of the others"
     return (
-        f"{label} has {len(free)} free parameters ({listed(free, 6)}); one is sought, fix the "
-        f"others: {others[0]}=1 in Python, --set {others[0]}=1 on the command line"
+        f"{label} has {len(free)} {has} ({listed(free, 6)}); one is sought, {meant}: "
+        f"{others[0]}=1 in Python, --set {others[0]}=1 on the command line"
     )

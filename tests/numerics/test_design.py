@@ -755,17 +755,19 @@ def test_every_quantity_has_an_option_on_the_command_line():
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 6])
-@pytest.mark.parametrize(("name", "ends"), [("leak", ("1/7", "1/3")), ("trf", (3, 10**4 + 7))])
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [("leak", ("1/7", "1/3")), ("leak", ("1e-400", "1e-300")), ("trf", (3, 10**4 + 7))],
+)
 def test_a_pair_is_spaced_geometrically_and_its_ends_are_exact(name, ends, heads):
     spaced = _by_head(TARGETS[name], ends, heads)
     first, last = map(Rational, ends)
     assert len(spaced) == heads and Rational(spaced[0]) == first
     assert heads == 1 or Rational(spaced[-1]) == last
-    for h, target in enumerate(spaced):
-        exact = float(first) * float(last / first) ** (h / max(1, heads - 1))
-        assert float(Rational(target)) == pytest.approx(
-            exact, rel=1e-5, abs=0.5 if name == "trf" else 0
-        )
+    for h, target in enumerate(map(Rational, spaced)):
+        slack = Rational(1, 2) if name == "trf" else target / 10**5
+        low, high = (((target + s) / first) ** (heads - 1) for s in (-slack, slack))
+        assert low <= (last / first) ** h <= high
     written = _by_head(TARGETS[name], f"{ends[0]}:{ends[1]}", heads)
     assert [*map(Rational, written)] == [*map(Rational, spaced)]
 
@@ -976,6 +978,7 @@ BAD = [
     (("rope",), {"trf": 5}, "."),
     (("-a*n^b",), {"trf": 5}, "--set"),
     (("kerple_log",), {"trf": 5}, "2 free parameters .*, fix the others: r2=1"),
+    ((farfield.encoding("kerple_log", r1=2, r2=1),), {"trf": 5}, "2 parameters with values"),
     (("-a*n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: a$"),
     (("-n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: none$"),
     (("-a*n",), {"trf": 5, "colour": 3}, "colour"),
@@ -1004,6 +1007,7 @@ BAD = [
     (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
     (("-n",), {"trf": 8}, r"accepted: a formula with one, as c\*\(-n\)"),
     ((f"-{10**58 + 1}*n",), {"trf": 8}, r"^\S{30}…\S{29} has no free parameter"),
+    ((f"-{10**58 + 1}*n",), {"trf": 8, "parameter": "q"}, r"^\S{30}…\S{29} has no parameter 'q'"),
     (("-a*b*n",), {"trf": 8, "parameter": "a"}, "fix the others: b=1"),
     (("-a*b*n",), {"trf": 8, "parameter": "b"}, "fix the others: a=1"),
     (("-a*n",), {"trf": "<<8"}, "a number, or one after"),
