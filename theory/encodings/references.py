@@ -91,5 +91,5 @@ def cite(*names: str) -> Citations:
             )
         found[alike] = known[alike]
     bibtex = tuple(dict.fromkeys(found.values()))
-    names = (", ".join(k for k in found if found[k] == entry) for entry in bibtex)
-    return Citations(bibtex, tuple(names))
+    of = (", ".join(k for k in found if found[k] == entry) for entry in bibtex)
+    return Citations(bibtex, tuple(of))
