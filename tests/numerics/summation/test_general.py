@@ -314,6 +314,16 @@ def test_the_rest_of_a_direct_sum_is_no_wider_than_it_was(text):
     assert all(kernel.rest(y) > kernel.tail(y) for y in range(2, 20))
 
 
+@pytest.mark.parametrize("end", [1, 2, 3, 18, 300, 10**12])
+def test_a_row_of_terms_that_fall_fast_is_as_precise_as_its_tail(end):
+    """Beyond 10^12 more terms count than are summed one by one."""
+    p = read("-5*sqrt(n)")
+    with precision(96):
+        row, term = find(p).between(0, end), terms(p)
+        assert row.overlaps(sum(map(term, range(min(end, 3_000))), arb(0)) + arb(0, 1e-100))
+        assert row.rel_accuracy_bits() > 90
+
+
 def test_a_row_is_its_tail_less_the_rest_beyond(monkeypatch):
     """With a rest as fine as the tail itself, near and beyond the precision."""
     p = read("-n**2/5-n")
