@@ -84,6 +84,7 @@ def test_steps_of_a_logarithm_in_closed_form(base):
         ("2*floor(-log(n+1)/log(2))", 0, False),
         ("-floor(log(n+1)+1/log(2))", 0, False),
         ("-floor(log(n+1/2)/log(2))", 1, False),
+        ("-2*floor(sqrt(n+1)/log(2))", 0, False),
         ("-n/2", 0, False),
     ],
 )
@@ -97,6 +98,11 @@ def test_steps_are_those_of_a_logarithm_to_a_whole_base(text, start, held):
     else:
         with pytest.raises(Unrecognised, match="no steps"):
             by_steps(p, start)
+
+
+@pytest.mark.parametrize(("rate", "held"), [("1", False), ("log(3)", False), ("1.1", True)])
+def test_steps_converge_where_weights_fall_faster_than_steps_lengthen(rate, held):
+    assert by_steps(read(f"-{rate}*floor(log(n+1)/log(3))"), 0).converges is held
 
 
 def test_an_envelope_lies_between_its_two_biases(short_envelopes):
