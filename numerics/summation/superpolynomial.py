@@ -53,19 +53,17 @@ class SuperpolynomialSum(Kernel):
                     return ((1 - a) * log_x).exp() / (a - 1)
         return arb.pos_inf()
 
-    def _sums(self) -> dict[int, list[arb]]:
-        """Sums from the start on, by precision."""
+    def _sums(self) -> dict[int, tuple[int, list[arb]]]:
+        """The last tail that was asked for and the tails from the start on, by precision."""
         return memory(self).setdefault("sums", {})
 
     def tail(self, j: int) -> arb:
         if j - self.start > MAX_TERMS // 2:
             return self._far_tail(j)
         bits = ctx.prec
-        sums = self._sums().setdefault(bits, [])
-        if not sums or j - self.start >= len(sums) // 2:
+        if j > self._sums().get(bits, (self.start - 1, []))[0]:
             self._extend(j, bits)
-        sums = self._sums()[bits]
-        return sums[j - self.start]
+        return self._sums()[bits][1][j - self.start]
 
     def _far_tail(self, j: int) -> arb:
         """The terms from j on alone, up to where the rest is below the precision; or up to the tail
@@ -101,21 +99,24 @@ class SuperpolynomialSum(Kernel):
     def guess(self, goal: arb) -> int | None:
         """From the sums: terms far out, where the search might look, are dear."""
         bits, size = ctx.prec, 1
-        self.tail(self.start)
-        while not self._sums()[bits][size - 1] < goal:
+        while not self.tail(self.start + size - 1) < goal:
             size *= 2
-            self.tail(self.start + size - 1)
-        sums = self._sums()[bits][:size]
+        sums = self._sums()[bits][1][:size]
         return self.start + bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
 
     def _extend(self, j: int, bits: int) -> None:
-        """Suffix sums up to where the rest is below the precision, relative to T_j."""
+        """Suffix sums up to where the rest is below the precision, relative to T_j; the terms are
+        kept, as they are dear."""
         upto, rest = self._end(j, max(self.first, j + 64), bits)
-        with precision(bits + 32):
-            sums = suffix_sums(rest, self.source.term, upto, self.start)
-        if len(self._sums()) > 4:
+        kept = memory(self).setdefault("terms", {})
+        if len(kept) > 4:
+            kept.clear()
             self._sums().clear()
-        self._sums()[bits] = sums
+        terms = kept.setdefault(bits, [])
+        with precision(bits + 32):
+            terms += (self.source.term(i) for i in range(self.start + len(terms), upto))
+            sums = suffix_sums(rest, lambda i: terms[i - self.start], upto, self.start)
+        self._sums()[bits] = j, sums
 
 
 def superpolynomial_kernel(source: Bias, start: int, most: int) -> SuperpolynomialSum | None:
