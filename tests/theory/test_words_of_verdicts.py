@@ -453,9 +453,10 @@ def test_a_verdict_says_what_it_holds(asked):
     lines = found.text(width=1000, details=True).splitlines()
     assert (found.implication in map(str.strip, lines)) == (found.verdict != "out_of_scope")
     said = [line.strip() for line in lines if line.strip() != found.implication]
-    window, theorem = found.windowable.text(width=1000).splitlines()[:2]
-    assert (" | ".join(said), window, theorem.strip()) == SAID[asked]
+    window, theorem, *where = map(str.strip, found.windowable.text(width=1000).splitlines())
+    assert (" | ".join(said), window, theorem) == SAID[asked]
     assert theorem.endswith(found.windowable.theorem)
+    assert where == [f"where: {'; '.join(held)}" for held in (found.windowable.hypotheses,) if held]
 
 
 @pytest.mark.parametrize(

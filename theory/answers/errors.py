@@ -88,10 +88,11 @@ def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:
         except (InputError, OSError):
             raise
         except Exception as why:
-            begun = why.__traceback__ is not None and why.__traceback__.tb_next is not None
-            if not begun and isinstance(why, TypeError) and name:
-                raise TypeError(str(why).replace(f"{question.__name__}()", f"{name}()")) from None
-            if not begun or os.environ.get("FARFIELD_TRACEBACK"):
+            if len([*traceback.walk_tb(why.__traceback__)]) == 1:  # Python refuses the call itself
+                typed = f"{name or question.__name__}()"
+                why.args = (str(why).replace(f"{question.__name__}()", typed),)
+                raise
+            if os.environ.get("FARFIELD_TRACEBACK"):
                 raise
             raise unforeseen(why) from why
 

@@ -149,3 +149,4 @@ def test_what_an_error_says_is_cut_and_names_some_of_many_parameters():
         missing = MissingValues("it", "abcdefghi"[:count], {"a": "2"})
         assert f"give values for {named}, as a = 2, or write" in str(missing)
         assert missing.names == tuple("abcdefghi"[:count])
+    assert "values for a, or write" in str(MissingValues("it", ["a"]))

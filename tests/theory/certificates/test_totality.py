@@ -500,6 +500,7 @@ def test_a_term_is_in_brackets_where_it_binds_less_tightly(op, args, shown):
         (table(n + 1), r"a table at n \+ 1 instead of n"),
         (sympy.Sum(sympy.log(n + K), (K, 1, n)), "only sums between natural numbers"),
         (sympy.Sum(sympy.log(n + K), (K, -1, 3)), "only sums between natural numbers"),
+        (sympy.Sum(sympy.log(n + K), (K, A, 3)), "only sums between natural numbers"),
         (sympy.Sum(sympy.log(n + K * X), (K, 1, 3), (X, 1, 3)), "only sums between natural"),
         (
             sympy.Sum(1 + sympy.Sum(sympy.log(n + K * X), (X, 1, 2)), (K, 1, 3)),

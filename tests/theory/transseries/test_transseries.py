@@ -15,6 +15,7 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.elementary import expm1
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.trigonometric import sine_coefficient
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -260,6 +261,7 @@ def exact_powers(context):
             ),
             "1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)",
         ),
+        (lambda c, f, g, long: taylor(sine_coefficient, of(c, (N, HIDDEN - 1))), "0"),
         (
             lambda c, f, g, long: of(c, (N, 1), (L1, 2), (iterated_log(3), 3)).exp(),
             "1*n^2*L2^3*exp(1*n)",
