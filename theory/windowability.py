@@ -47,7 +47,7 @@ class Windowable(Answer):
                 condition=self.condition,
                 why=str(self.reason),
             ),
-            facts(theorem=self.theorem or None, where="; ".join(self.hypotheses) or None),
+            facts(theorem=self.theorem, where="; ".join(self.hypotheses)),
         )
 
 
@@ -73,7 +73,13 @@ def of_support(keys: int, subject: str) -> Windowable:
     """For bounded support, as blockwise causal attention or a sliding window has it: a window of
     `keys` loses none."""
     hypotheses = (f"every row sees at most {keys} keys",)
-    return _of_rule(Mechanism("support", "", True, "bca-support", hypotheses), subject)
+    return Windowable(
+        True,
+        theorem="bca-support",
+        hypotheses=hypotheses,
+        label=Label.THEOREM,
+        subject=subject,
+    )
 
 
 def of_mechanism(name: str, subject: str, seen: Seen | None = None) -> Windowable:

@@ -34,10 +34,15 @@ class InternalError(InputError):
     """
 
     def __init__(self, why: Exception) -> None:
-        what = " ".join(f"{type(why).__name__}: {why}".split())[:300]
         super().__init__(
-            f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it"
+            f"internal error, {_one_line(f'{type(why).__name__}: {why}')}; FARFIELD_TRACEBACK=1 "
+            "shows where, please report it"
         )
+
+
+def _one_line(text: str) -> str:
+    """The beginning of a text on one line."""
+    return " ".join(text.split())[:300]
 
 
 def unforeseen(why: Exception) -> InputError:
@@ -48,10 +53,10 @@ def unforeseen(why: Exception) -> InputError:
     """
     library = getattr(why, "name", None) or "a library"
     if isinstance(why, ImportError) and not library.startswith("farfield"):
-        what = " ".join(str(why).split())[:300]
+        what = _one_line(str(why))
         return InputError(f"{library} cannot be imported: {what}; accepted: a whole installation")
     if place := _own_code(why):
-        what = " ".join(f"{type(why).__name__}: {why}".split())[:300]
+        what = _one_line(f"{type(why).__name__}: {why}")
         return InputError(f"{place}: what was given raises {what}; accepted: code that runs")
     return InternalError(why)
 

@@ -362,6 +362,7 @@ def test_the_digits_that_the_tactic_finds_are_those_of_its_cubic(function):
                 given = x if function is sympy.exp else sympy.Rational(str(mpmath.exp(x)))
                 assert _in_parts(function(given), k) == found
     refused = (sympy.exp(-1), sympy.exp(64), sympy.log(sympy.Rational(1, 2)), sympy.exp(sympy.pi))
+    refused += (sympy.log(1 + sympy.Rational(1, 10**20)),)  # whose float is 0
     assert not any(_in_parts(c, 0) for c in refused)
 
 
@@ -430,6 +431,8 @@ BAD = {
     "-2*log(n+1)-(1/2)^(a*n)": "no certificate for this form",
     "-2*log(n+1)-exp(n)": "no certificate for this form",
     "-2*log(n+1)*exp(1/(n+1)+1)": "no certificate for this form",
+    "-2*log(n+1)-exp(-sqrt(log(n+1)))": "no certificate for this form",
+    "-2*log(n+1)-exp(-floor(log(n+1)))": "no certificate for this form",
     "-2*log(n+1)-(pi/4)^n": "no certificate for this form",
     "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "-log(1+n)^2/(1+sin(n)^2)": "no certificate for this form",

@@ -179,6 +179,7 @@ def test_monomials_are_ordered_by_growth(context):
         ("(a+1)*n+sqrt(2)*n", "(a + 1 + sqrt(2))*n"),
         ("pi*n-sqrt(2)*log(n)+log(6)-log(2)-log(3)", "pi*n + -sqrt(2)*L1"),
         ("n**log(6)-n**(log(2)+log(3))", "0"),
+        ("(-1/3)**n", "_u*exp(-log(3)*n)"),  # u = (-1)^n
         ("n**log(6)+2*n**(log(2)+log(3))", "3*n^log(6)"),
         (
             "(1-1/n)**n",
@@ -415,6 +416,8 @@ def test_sums_and_products_with_infinite_parts(operation, parts, whole, context)
         ("atan(n)", 0),
         ("n*(2+sin(n))", 1),
         ("n*sin(n)", None),
+        ("2*2**n+3*(-2)**n", None),
+        ("3*2**n+2*(-2)**n", 1),
         ("n*(log(6)-log(2)-log(3))+1", 0),
         ("log(n)**2+10*log(n)*log(Abs(sin(n)))", None),
     ],
