@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from farfield import check_convergence, encoding
+from farfield.theory.windowability import of_series
 
 TABLE = [0, -1, -0.5]
 SQUARE = -np.tril(np.subtract.outer(np.arange(8.0), np.arange(8.0)))
@@ -457,6 +458,10 @@ def test_a_verdict_says_what_it_holds(asked):
     assert (" | ".join(said), window, theorem) == SAID[asked]
     assert theorem.endswith(found.windowable.theorem)
     assert where == [f"where: {'; '.join(held)}" for held in (found.windowable.hypotheses,) if held]
+
+
+def test_a_long_subject_has_its_ends():
+    assert of_series(True, "x" * 81).text().startswith(f"{40 * 'x'}…{39 * 'x'}: ")
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,8 @@ def axioms_named(printed: str) -> set[str]:
 def closure(modules: tuple[str, ...]) -> list[str]:
     """The modules of the library that these rest on, each after those it needs.
 
-    >>> closure(("Leak",))
-    ['Sums', 'Leak']
+    >>> closure(("Leak",)), closure(("Leak", "Sums"))
+    (['Sums', 'Leak'], ['Sums', 'Leak'])
     """
     order: list[str] = []
     for module in modules:

@@ -23,8 +23,10 @@ from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.constants import (
+    _bounds,
     _check,
     _digits_of,
+    _follows,
     _in_parts,
     _is_arithmetic,
     _is_simple,
@@ -154,6 +156,12 @@ def structure(source):
         cases = re.findall(r"^Theorem (case_\d+)", part, re.M)
         assert cases == [f"case_{k}" for k in range(1, len(cases) + 1)]
         assert set(cases) == set(re.findall(r"apply (case_\d+)", part))
+
+
+def test_cases_that_the_domain_excludes_are_contradictions():
+    """Of a in [1, 2] neither a <= 1/2 nor a < 1."""
+    found = check_convergence("-Max(a,1/2)*log(n+1)", assumptions={"a": "[1, 2]"})
+    assert found.certificate().source.count("{ exfalso. contrary. }") == 3
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(40, marks=pytest.mark.slow)])
@@ -298,6 +306,8 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         (root, (sympy.S(12), HALF), (2 * Root(3, HALF), VALUE.format(SPLIT))),
         (root, (sympy.S(2), HALF), (Root(2, HALF), "")),
         (root, (sympy.S.One, HALF), (1, "")),
+        (root, (sympy.S(2), A), (Root(2, A), "")),
+        (root, (PI, HALF), (Root(PI, HALF), "")),
         (kept_roots, (sympy.sqrt(6) + sympy.pi**2,), Root(6, HALF) + sympy.pi**2),
         (lambda *g: [*_digits_of(*g)], (1 / LN2 - 1, 1), [(LN2, 2), (1 / LN2, 2), (LN2, 4)]),
         (lambda *g: [*_digits_of(*g)], (LN2 - HALF, 1), [(LN2, 2)]),
@@ -328,6 +338,17 @@ def test_a_constant_is_split_into_primes(ask, given, wanted):
 def test_the_sign_of_a_constant_is_one_that_the_prover_finds(e, s, facts, why):
     with nullcontext() if why is None else pytest.raises(NoCertificate, match=why):
         _check(e, s, facts)
+
+
+def test_bounds_of_an_inverse_follow_from_close_ones_of_the_constant():
+    found = set()
+    for q, digits, known in itertools.product(range(2, 40), (1, 2, 3), (1, 2, 3, 4)):
+        constant = sympy.log(q)
+        (low, high), ends = _bounds(1 / constant, digits), _bounds(constant, known)
+        within = tuple(all(side(1 / end) for end in ends) for side in (low.__lt__, high.__gt__))
+        assert _follows(1 / constant, digits, {constant: known}) == all(within)
+        found.add(within)
+    assert len(found) == 4
 
 
 def python(name):
@@ -362,7 +383,7 @@ def test_the_digits_that_the_tactic_finds_are_those_of_its_cubic(function):
                 given = x if function is sympy.exp else sympy.Rational(str(mpmath.exp(x)))
                 assert _in_parts(function(given), k) == found
     refused = (sympy.exp(-1), sympy.exp(64), sympy.log(sympy.Rational(1, 2)), sympy.exp(sympy.pi))
-    refused += (sympy.log(1 + sympy.Rational(1, 10**20)),)  # whose float is 0
+    refused += (sympy.log(1 + sympy.Rational(1, 10**20)), sympy.log(sympy.pi))  # a float of 0
     assert not any(_in_parts(c, 0) for c in refused)
 
 
@@ -436,6 +457,8 @@ BAD = {
     "-2*log(n+1)-(pi/4)^n": "no certificate for this form",
     "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "-log(1+n)^2/(1+sin(n)^2)": "no certificate for this form",
+    "-Max(a,log(2))*log(n+1) --assume a=[1,2]": "irrational constants exclude",
+    "-Max(a,b)*Min(a,b)*log(n+1)": "no certificate for this form: the sign of a*b - 1",
     "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",
     "-n --verify": "no prover: coqc is not on the path; accepted: Rocq (Coq) 8.16",
     "--file formulas.txt": "--certificate goes with one formula",

@@ -166,6 +166,9 @@ def test_what_the_prover_does_not_accept_is_unknown(some_prover, received, answe
     found = verify_certificate(received, budget_s=2 if "seconds" in answer else 100)
     assert (found.proved, found.status, found.label) == (None, Status.UNKNOWN, None)
     assert why in str(found.reason) and found.axioms == ()
+    first, stated = found.text(width=1000).splitlines()
+    assert first.endswith(f"received.v proves no theorem: {found.reason}.")
+    assert stated.strip() == STATED
     assert found.reason.code == ("budget" if "seconds" in answer else "not_proved")
 
 

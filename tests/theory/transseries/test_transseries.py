@@ -264,6 +264,12 @@ def exact_powers(context):
         ),
         (lambda c, f, g, long: taylor(sine_coefficient, of(c, (N, HIDDEN - 1))), "0"),
         (
+            lambda c, f, g, long: taylor(
+                sine_coefficient, of(c, (N, HIDDEN - 1), (N ** fmpq(-1), 1))
+            ),
+            "1*n^-1 + -1/6*n^-3 + O(n^-5)",
+        ),
+        (
             lambda c, f, g, long: of(c, (N, 1), (L1, 2), (iterated_log(3), 3)).exp(),
             "1*n^2*L2^3*exp(1*n)",
         ),
