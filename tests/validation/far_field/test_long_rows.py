@@ -274,10 +274,12 @@ class Other(Own):
         (Plain(), "the bias Plain depends on more than the distance"),
         (Own(lambda k: k.sum(-1).flip(-1).cumsum(-1).flip(-1)), "reads other tokens"),
         (Own(lambda k: k.sum(-1).cumsum(-1)), "reads other tokens"),
+        (Own(lambda k: 1e5 + 0.25 * (k[:, :, :1, 0] > 0) + 0 * k[..., 0]), "reads other tokens"),
+        (Own(lambda k: 1e5 + 0.25 * (k[:, :, 5:, 0] > 0) + 0 * k[..., 0]), "reads other tokens"),
         (Own(lambda k: k.sum((-1, -2))), "cannot be taken apart"),
         (Other(lambda k: k.sum(-1)), "do not add up to it"),
     ),
-    ids=("no form", "future", "past", "shape", "another sum"),
+    ids=("no form", "future", "past", "first", "last", "shape", "another sum"),
 )
 def test_what_far_keys_cannot_have_is_one_line(refusal, module, why):
     assert "accepted" in refusal(why, content_of, module, 4, 8)
