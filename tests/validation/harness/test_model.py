@@ -268,6 +268,7 @@ def test_a_view_that_no_kernel_takes_is_refused(said, refusal):
 def test_the_views_of_kernels_are_the_bias():
     table = torch.from_numpy(ALIBI.bias(range(5)))
     assert torch.equal(ALIBI.tensor(5, dtype=torch.float64), table)
+    assert ALIBI.tensor(1).tolist() == [[0]] * 8
     rates = torch.tensor([1.0, 0.5], requires_grad=True)
     for source, power in ((RATE, 1), (PAIR, 2)):
         found = source.tensor(4, values={"r": rates})
