@@ -584,8 +584,8 @@ class Parser(Reading):
         for _, value, _ in self.tokens[self.position :]:
             depth += (value in ("(", "[", "{")) - (value in (")", "]", "}"))
             if depth == 0 or (depth == 1 and value == ","):
-                return depth == 1
-        return False
+                break
+        return depth == 1
 
 
 class _Body(Parser):

@@ -60,15 +60,15 @@ def cases(p: Reading, value: str, column: int) -> Expr:
         p.accept(",")
         p.accept("&")
         parts = []
-        while p.token[0] == "name" and p.token[1] in _HELD:
+        while p.token[1] in _HELD:
             parts.append(p.next()[1])
         other = "otherwise" in parts or "else" in parts
         pieces.append((piece, S.true if other else conditions.condition(p)))
         kind, word, place = p.next()
-        if kind == "tex" and word == "row" and p.token[1] != "end cases":
-            continue
-        if kind == "tex" and word == "row":
-            kind, word, place = p.next()
-        if kind == "tex" and word == "end cases":
+        if (kind, word) == ("tex", "row"):
+            if p.token[1] != "end cases":
+                continue
+            _, word, place = p.next()
+        if word == "end cases":
             return conditions.pieced(p, column, pieces)
         p.fail(place, "expected the next case or the end of the cases")

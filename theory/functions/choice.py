@@ -90,7 +90,7 @@ def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
     """By the sign in the end; where it changes for ever, a term whose coefficient is an |.|."""
     g = t.transseries(a)
     try:
-        return g if t.eventual_sign_of(g) >= 0 else -g
+        return g * t.eventual_sign_of(g)
     except Undecided:
         if len(g.terms) != 1 or not g.exact:
             raise
@@ -98,8 +98,6 @@ def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
     if t.low_sign(c) >= 0:
         return g
     low, high = t.bounds(c)
-    if t.below(high, S.Zero):
-        return -g
     top = -low if t.below(high, -low) else high
     return t.term(m, t.bounded_atom(S.Zero, top, sympy.Abs(t.to_sympy(c))))
 

@@ -196,6 +196,7 @@ def test_a_name_that_people_use_is_known(name):
         ("window(4096)", "window --set w=4096"),
         ("sliding window 64", "window --set w=64"),
         ("alibi 12 heads", "alibi --heads 12"),
+        ("alibi 12", "alibi --heads 12"),  # its slopes are those of the heads
         ("gaussian", "-n^2/(2*sigma^2)"),
         ("RetNet", "write n*log(31/32)"),
         ("Mamba-2", "n*log(gamma)"),

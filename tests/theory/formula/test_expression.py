@@ -24,6 +24,9 @@ from farfield.theory.values import enclose
 R = sympy.Rational
 
 
+K = sympy.Symbol("k", positive=True, integer=True)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -61,6 +64,9 @@ R = sympy.Rational
         ("\t-n\n", -n),
         ("Sum(k, (k, 1, 3))*n", 6 * n),
         ("Sum(k*n, (k, 3, 1))+n", n),
+        ("log(n+2, n+3)", sympy.log(n + 2) / sympy.log(n + 3)),
+        ("Product(k^41-1, (k, 2, n))", sympy.exp(sympy.Sum(sympy.log(K**41 - 1), (K, 2, n)))),
+        ("beta(Max(n, 2), 1)*beta(n)", read("beta(Max(n, 2), 1)") * parameter("beta") * n),
     ],
 )
 def test_reads(text, expected):
