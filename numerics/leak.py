@@ -140,7 +140,7 @@ def leak(
     """
     m = natural(trained, "training length")
     if "evaluated" in values:
-        warnings.warn("leak(evaluated=...) is leak(tested=...)", DeprecationWarning, stacklevel=2)
+        warnings.warn("leak(evaluated=...) is leak(tested=...)", DeprecationWarning, stacklevel=3)
         tested = values.pop("evaluated")
     n = row_of(tested, "tested")
     subject = resolve(f, values, n)

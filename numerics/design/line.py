@@ -190,7 +190,7 @@ class ParameterLine:
 
     def upwards(self, bound: Target) -> bool:
         """Whether a bound comes to hold for large parameters."""
-        return ((self.order or 0) * bound.quantity.grows < 0) == bound.wanted
+        return (self.order == -bound.quantity.grows) == bound.wanted
 
     def edge(self, bounds: Sequence[Target], upwards: bool) -> Pair | None:
         """The threshold beyond which bounds hold, for larger parameters or for smaller ones: one

@@ -94,7 +94,7 @@ def design(
     targets = {name: value for name, value in targets.items() if value is not None}
     if "evaluated" in targets:
         warnings.warn(
-            "design(evaluated=...) is design(tested=...)", DeprecationWarning, stacklevel=2
+            "design(evaluated=...) is design(tested=...)", DeprecationWarning, stacklevel=4
         )
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
@@ -442,7 +442,7 @@ def _label(kinds: Sequence[Quantity]) -> Label:
 
 def _best(ends: Sequence[Pair | None], line: ParameterLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
-    up = (line.order or 0) * best.grows * best.better > 0
+    up = line.order == best.grows * best.better
     end, other = ends[up], ends[not up]
     if end is None:
         return None
