@@ -109,7 +109,7 @@ def application(whole: bool = False) -> App:
 
 def _default(value: Any) -> str | None:
     """A default as the help shows it; none where it says nothing."""
-    if value in (None, False, True, ()):
+    if value is None or isinstance(value, bool) or value == ():
         return None
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 

@@ -55,7 +55,7 @@ from farfield.numerics.summation.analytic_bias import Bias, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra import door
-from farfield.theory.algebra.door import check_time, unhurried, within
+from farfield.theory.algebra.door import check_time, share_of_time, unhurried, within
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import (
@@ -88,6 +88,7 @@ EPS = tuple(map(Rational, SHARES))
 """Shares of the mass left out at which receptive fields are shown."""
 TINY = 1e-300  # a crossover below it is given by its logarithm
 BITS = 192  # of the balls that compare sums
+CROSSOVER_SHARE = 0.75  # of the time that is left: the rest is for the receptive fields
 MAX_DOUBLINGS = 22  # of an M that is tried: 2^22
 
 
@@ -544,8 +545,10 @@ def _with_crossover(
     light, heavy = (left, right) if lighter == "a" else (right, left)
     equal = order[0].period if order and order[0].residue else None
     try:
-        m = light.support if light.support is not None else _settled(light, heavy, lighter, order)
-        index, crossover = _last_against(light, heavy, m, equal)
+        with share_of_time(CROSSOVER_SHARE):
+            end = light.support
+            m = _settled(light, heavy, lighter, order) if end is None else end
+            index, crossover = _last_against(light, heavy, m, equal)
     except (Unreachable, Unrecognised, Undefined) as why:
         code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
         return fields | {"reason": Reason(code, f"the crossover was not located: {why}")}

@@ -31,11 +31,8 @@ from farfield.numerics.questions import (
 from farfield.numerics.search import at_precision
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.theory.answers.number import decimal, natural, plural
+from farfield.theory.answers.number import LEAST, decimal, natural, plural
 from farfield.theory.functions.balls import to_arb
-
-LEAST = 1e-300
-"""Shares below it are printed as that bound."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,8 +96,6 @@ class Leak(HeadAnswer):
     def _facts(self) -> dict[str, object]:
         where = "ever longer rows" if self.tested is None else plural(self.tested, "key")
         value = None if self.value is None else decimal(self.value, 10)
-        if self.value is not None and 0 < self.value < LEAST:
-            value = f"below {LEAST:g}"
         if self.status is Status.ENCLOSED:
             value = self._between()
         return {f"leak({self.trained}, {where})": value} | super()._facts()
@@ -113,7 +108,7 @@ class Leak(HeadAnswer):
 
 def _percent(value: float) -> str:
     if 0 < value < LEAST:
-        return f"a share below {LEAST:g}"
+        return f"a share {decimal(value)}"
     return f"{100 * value:.3g} %" if value > 1e-6 or not value else f"a share of {value:.2g}"
 
 
@@ -143,9 +138,9 @@ def leak(
     >>> leak("-log(1+n)", 512).value
     1.0
     """
-    m = natural(trained, "trained")
+    m = natural(trained, "training length")
     if "evaluated" in values:
-        warnings.warn("leak(evaluated=...) is leak(tested=...)", DeprecationWarning, stacklevel=2)
+        warnings.warn("leak(evaluated=...) is leak(tested=...)", DeprecationWarning, stacklevel=3)
         tested = values.pop("evaluated")
     n = row_of(tested, "tested")
     subject = resolve(f, values, n)

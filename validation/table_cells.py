@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from farfield.numerics.leak import LEAST
 from farfield.numerics.price import Reach
 from farfield.numerics.receptive_field import ReceptiveField
 from farfield.numerics.search import Bracket, Enclosure, Exact, Value
 from farfield.theory.answers.answer import Status
-from farfield.theory.answers.number import count
+from farfield.theory.answers.number import LEAST, count
 
 DTYPES = ("fp16", "bf16", "fp32")
 """Floating-point types whose horizon is a row."""

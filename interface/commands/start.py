@@ -63,7 +63,8 @@ def demo(
         return write_answers(result, output)
     show([LEGEND])
     for entry in result.about(asked=True):
-        show([entry.prediction.beside.text()])
+        if beside := entry.prediction.beside.text():
+            show([beside])
     if sys.stdout.isatty() and opened:
         webbrowser.open(page.resolve().as_uri())
     return OK

@@ -119,7 +119,7 @@ def read_family(
     options = fixed | ({} if dialect is None else {"dialect": dialect})
     named = isinstance(given, str) and given in CATALOGUE  # its own domains may be replaced
     subject = encoding(given, assumptions=None if named else domains or None, **options)
-    label = shortened(str(subject.name), 60)
+    label = shortened(subject.name, 60)
     if subject.formula is None:
         why = subject.out_of_scope or "each of its heads has a formula of its own"
         raise InputError(f"{label} is no family of biases: {why}")
@@ -149,10 +149,10 @@ def read_family(
 
 
 def _count_is_wrong(
-    subject: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[str, object]
+    subject: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[Any, object]
 ) -> str:
     label = shortened(subject.name, 60)
-    if chosen is not None and chosen in fixed:
+    if chosen in fixed:
         return f"{label}: {chosen} is to be found, and has the value {fixed[chosen]}; leave it out"
     if not free:
         entry = CATALOGUE.get(subject.name)
@@ -163,7 +163,9 @@ def _count_is_wrong(
             "whose value is sought"
         )
     others = [name for name in free if name != (chosen or free[0])]
+    has = "free parameters" if subject.free else "parameters with values"
+    meant = "fix the others" if subject.free else "give the formula, and values of the others"
     return (
-        f"{label} has {len(free)} free parameters ({listed(free, 6)}); one is sought, fix the "
-        f"others: {others[0]}=1 in Python, --set {others[0]}=1 on the command line"
+        f"{label} has {len(free)} {has} ({listed(free, 6)}); one is sought, {meant}: "
+        f"{others[0]}=1 in Python, --set {others[0]}=1 on the command line"
     )

@@ -18,9 +18,8 @@ returns the first that it finds.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -35,7 +34,7 @@ from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import BITS, Quantity, Target
 from farfield.numerics.questions import Diverging
 from farfield.numerics.search import least
-from farfield.theory.algebra.door import budget, check_time, until
+from farfield.theory.algebra.door import check_time, share_of_time
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.notation import listed
@@ -191,7 +190,7 @@ class ParameterLine:
 
     def upwards(self, bound: Target) -> bool:
         """Whether a bound comes to hold for large parameters."""
-        return ((self.order or 0) * bound.quantity.grows < 0) == bound.wanted
+        return (self.order == -bound.quantity.grows) == bound.wanted
 
     def edge(self, bounds: Sequence[Target], upwards: bool) -> Pair | None:
         """The threshold beyond which bounds hold, for larger parameters or for smaller ones: one
@@ -297,7 +296,7 @@ class _Scan:
     def decided(self, a: Rational) -> bool | None:
         """Of a parameter, within a share of the time that is left."""
         answers = list[bool | None]()
-        with _share(PLACE_SHARE):
+        with share_of_time(PLACE_SHARE):
             for bound in self.bounds:
                 try:
                     answers.append(self.line.holds(bound, a))
@@ -318,7 +317,7 @@ class _Scan:
 
     def violations(self, u: float) -> list[float]:
         """Of each bound; above STEEP where it is not known."""
-        with _share(PLACE_SHARE):
+        with share_of_time(PLACE_SHARE):
             each = [self.line.violation(bound, u) for bound in self.bounds]
         return [2 * STEEP if math.isnan(x) else x for x in each]
 
@@ -353,7 +352,7 @@ class _Scan:
         def gap(x: float) -> float:
             return self.line.violation(first, x) - self.line.violation(second, x)
 
-        with _share(EDGE_SHARE), suppress(ValueError):
+        with share_of_time(EDGE_SHARE), suppress(ValueError):
             return float(brentq(gap, u, v, xtol=1e-14, maxiter=200))
         return None
 
@@ -364,7 +363,7 @@ class _Scan:
             if (u - good) * way <= 0 or self.at(u) is None:
                 continue
             if self.at(u) is False:
-                with _share(EDGE_SHARE), suppress(Unreachable):
+                with share_of_time(EDGE_SHARE), suppress(Unreachable):
                     return self.line.sharp(self.bounds, u, good)
                 return self.line.at(u), self.line.at(good)
             good = u
@@ -377,16 +376,6 @@ def _beside(u: float, places: Iterable[float]) -> list[float]:
         max((x for x in places if x < u), default=u),
         min((x for x in places if x > u), default=u),
     ]
-
-
-@contextmanager
-def _share(part: float) -> Iterator[None]:
-    """A share of the time that is left."""
-    check_time()
-    now = time.monotonic()
-    with until(now + part * (budget().deadline - now)):
-        yield
-    check_time()
 
 
 def _inside(end: Expr, way: int) -> Rational | None:

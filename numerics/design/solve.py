@@ -94,7 +94,7 @@ def design(
     targets = {name: value for name, value in targets.items() if value is not None}
     if "evaluated" in targets:
         warnings.warn(
-            "design(evaluated=...) is design(tested=...)", DeprecationWarning, stacklevel=2
+            "design(evaluated=...) is design(tested=...)", DeprecationWarning, stacklevel=4
         )
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
@@ -133,7 +133,7 @@ class _Goal:
     def words(self) -> tuple[str, ...]:
         """The targets, from the first head's to the last one's."""
         ends = zip(self.heads[0], self.heads[-1], strict=True)
-        return tuple(str(a) if a == b else f"{a} to {b.limit}" for a, b in ends)
+        return tuple(str(a) if a == b else f"{a} to {b.number}" for a, b in ends)
 
 
 def _goal(
@@ -193,9 +193,9 @@ def _by_head(asked: Quantity, value: object, heads: int | None) -> list[Any] | N
     first, last = (Rational(natural(v, name)) if whole else exact(v, name) for v in value)
     if not (first > 0 and last > 0):
         raise InputError(f"{name} from {first} to {last}: accepted are positive numbers")
-    ratio = float(last / first) ** (1 / (heads - 1)) if heads > 1 else 1.0
-    between = [float(first) * ratio**h for h in range(1, heads - 1)]
-    return [first, *(round(x) if whole else f"{x:.6g}" for x in between), last][:heads]
+    parts = (Rational(h, heads - 1) for h in range(1, heads - 1))
+    between = [(first * (last / first) ** part).evalf(30) for part in parts]
+    return [first, *(round(x) if whole else str(x.evalf(6)) for x in between), last][:heads]
 
 
 # -- a family -------------------------------------------------------------------------
@@ -442,7 +442,7 @@ def _label(kinds: Sequence[Quantity]) -> Label:
 
 def _best(ends: Sequence[Pair | None], line: ParameterLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
-    up = (line.order or 0) * best.grows * best.better > 0
+    up = line.order == best.grows * best.better
     end, other = ends[up], ends[not up]
     if end is None:
         return None

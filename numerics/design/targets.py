@@ -50,6 +50,8 @@ from farfield.theory.values import compile_ball
 BITS = (64, 128, 512, 2_048)
 COUNTS = ("length", "trained", "tested", "row", "sinks", "layers")
 """Options that count tokens or layers."""
+SHORT = 10**30
+"""A limit with a smaller denominator is written as it is."""
 MUST = ...
 """The default of an option that has none."""
 
@@ -385,7 +387,12 @@ class Target:
     text: str = ""
 
     def __str__(self) -> str:
-        return self.text or f"{self.quantity.words()} {self.relation} {self.limit}"
+        return self.text or f"{self.quantity.words()} {self.relation} {self.number}"
+
+    @property
+    def number(self) -> str:
+        """The limit, as it is read at a glance."""
+        return str(self.limit) if self.limit.q < SHORT else share(self.limit)
 
     @property
     def wanted(self) -> bool:

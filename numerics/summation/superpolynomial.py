@@ -22,7 +22,6 @@ from farfield.theory.functions.nodes import n
 
 MAX_TERMS = 1 << 17  # terms of a sum one by one
 NEAR = 1 << 13  # terms from a tail far out to the one that was asked for before
-LEAST = 16  # end of a row from which the rest beyond it is bounded
 SHARES = (0.95, 0.75, 0.5, 0.25)
 """Of the exponent that holds at a place: smaller ones are easier to prove from there on."""
 FAR_SHARES = (0.999999, 0.999, *SHARES)
@@ -40,8 +39,8 @@ class SuperpolynomialSum(Kernel):
 
     @remembered
     def rest(self, y: int, shares: tuple[float, ...] = SHARES) -> arb:
-        """A bound of sum_{i>=y} exp(p(i)), y >= 2: a power x^-a, a > 2, that lies above the terms
-        from y on, integrated; oo without one."""
+        """A bound of sum_{i>=y} exp(p(i)): a power x^-a, a > 2, that lies above the terms from
+        y on, integrated; oo without one, as for y < 3, where log(y - 1) is not positive."""
         with precision(128):
             log_x = arb(y - 1).log()
             try:
@@ -54,19 +53,17 @@ class SuperpolynomialSum(Kernel):
                     return ((1 - a) * log_x).exp() / (a - 1)
         return arb.pos_inf()
 
-    def _sums(self) -> dict[int, list[arb]]:
-        """Sums from the start on, by precision."""
+    def _sums(self) -> dict[int, tuple[int, list[arb]]]:
+        """The last tail that was asked for and the tails from the start on, by precision."""
         return memory(self).setdefault("sums", {})
 
     def tail(self, j: int) -> arb:
         if j - self.start > MAX_TERMS // 2:
             return self._far_tail(j)
         bits = ctx.prec
-        sums = self._sums().setdefault(bits, [])
-        if not sums or j - self.start >= len(sums) // 2:
+        if j > self._sums().get(bits, (self.start - 1, []))[0]:
             self._extend(j, bits)
-        sums = self._sums()[bits]
-        return sums[j - self.start]
+        return self._sums()[bits][1][j - self.start]
 
     def _far_tail(self, j: int) -> arb:
         """The terms from j on alone, up to where the rest is below the precision; or up to the tail
@@ -96,28 +93,30 @@ class SuperpolynomialSum(Kernel):
         """A far b by the bound of the rest, where that is precise enough."""
         bits, total = ctx.prec, self.tail(a)
         with precision(bits + 32):
-            value = total - arb(0).union(self.rest(max(b, LEAST)).upper())
-            precise = b >= LEAST and value.rel_accuracy_bits() >= bits + 4
-        return value if precise else total - self.tail(b)
+            value = total - arb(0).union(self.rest(b).upper())
+        return value if value.rel_accuracy_bits() >= bits else total - self.tail(b)
 
     def guess(self, goal: arb) -> int | None:
         """From the sums: terms far out, where the search might look, are dear."""
         bits, size = ctx.prec, 1
-        self.tail(self.start)
-        while not self._sums()[bits][size - 1] < goal:
+        while not self.tail(self.start + size - 1) < goal:
             size *= 2
-            self.tail(self.start + size - 1)
-        sums = self._sums()[bits][:size]
+        sums = self._sums()[bits][1][:size]
         return self.start + bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
 
     def _extend(self, j: int, bits: int) -> None:
-        """Suffix sums up to where the rest is below the precision, relative to T_j."""
+        """Suffix sums up to where the rest is below the precision, relative to T_j; the terms are
+        kept, as they are dear."""
         upto, rest = self._end(j, max(self.first, j + 64), bits)
-        with precision(bits + 32):
-            sums = suffix_sums(rest, self.source.term, upto, self.start)
-        if len(self._sums()) > 4:
+        kept = memory(self).setdefault("terms", {})
+        if len(kept) > 4:
+            kept.clear()
             self._sums().clear()
-        self._sums()[bits] = sums
+        terms = kept.setdefault(bits, [])
+        with precision(bits + 32):
+            terms += (self.source.term(i) for i in range(self.start + len(terms), upto))
+            sums = suffix_sums(rest, lambda i: terms[i - self.start], upto, self.start)
+        self._sums()[bits] = j, sums
 
 
 def superpolynomial_kernel(source: Bias, start: int, most: int) -> SuperpolynomialSum | None:

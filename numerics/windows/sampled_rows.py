@@ -127,20 +127,20 @@ def sampled_certificate(
     )
     most = 2 * float(inside(value_bound, "value_bound", "(0, oo)"))
     order = np.random.default_rng(seed).permutation(len(k))
-    norms = np.linalg.norm(k, axis=1)
     bound = certain.bound.copy()
     first, width = certain.sinks, certain.window
-    for row in range(first + width, len(q)):
-        begin = row - width + 1  # the first key of the window; sinks .. begin - 1 are dropped
-        drawn = order[(order >= first) & (order < begin)][:count]
-        kept = np.concatenate([k[:first], k[begin : row + 1]]) @ q[row] * factor
-        total = np.logaddexp.reduce(kept)
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(k, axis=1)
+        for row in range(first + width, len(q)):
+            begin = row - width + 1  # the first key of the window; sinks .. begin - 1 are dropped
+            drawn = order[(order >= first) & (order < begin)][:count]
+            kept = np.concatenate([k[:first], k[begin : row + 1]]) @ q[row] * factor
+            total = np.logaddexp.reduce(kept)
             weights = np.exp(k[drawn] @ q[row] * factor - total)
             largest = np.exp(norms[first:begin].max() * np.linalg.norm(q[row]) * factor - total)
-        if np.isfinite(weights).all() and math.isfinite(largest):
-            outside = dropped_weight(weights, begin - first, largest, chance)
-            bound[row] = min(bound[row], most * outside / (1 + outside))
+            if np.isfinite([total, largest]).all():
+                outside = dropped_weight(weights, begin - first, largest, chance)
+                bound[row] = np.fmin(bound[row], most * outside / (1 + outside))  # oo/oo is nan
     dropping = np.arange(len(q)) >= first + width
     share = float((bound[dropping] <= certain.error).mean()) if dropping.any() else 1.0
     return SampledCertificates(

@@ -300,7 +300,7 @@ def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Fiel
     if name == "stick_breaking":
         return _stick(asked)
     if rule.windowable is None:
-        return unknown(rule.reason or Reason(Code.MISSING_BOUND, rule.words))
+        return unknown(rule.reason)
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
     if name == "row_dependent" and asked.row is not None and asked.error < 2 * asked.value_bound:

@@ -15,7 +15,7 @@ from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine, _count, _Scan
 from farfield.numerics.design.order import MAX_OPERATIONS, rises, support_step, tail_order
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.solve import _by_head, _solutions
+from farfield.numerics.design.solve import _best, _by_head, _solutions
 from farfield.numerics.design.targets import (
     COUNTS,
     TARGETS,
@@ -452,6 +452,25 @@ def test_the_best_value_of_a_narrow_interval_lies_in_it(best):
     assert found.low[1] <= found.value <= found.high[0] and found.achieved == 5000
 
 
+@pytest.mark.parametrize(
+    ("best", "low", "high", "value"),
+    [  # both ends, outside and inside; tails grow, a field is the better and a window the worse
+        ("window", (-1, 0), None, "0"),
+        ("window", (1, "1.0035"), None, "224/223"),
+        ("window", (-2, "-1.0035"), None, "-287/286"),
+        ("window", (1, "1.0035"), ("1.0055", "1.0036"), "279/278"),
+        ("window", None, (2, 1), None),
+        ("trf", None, (2, "1.0035"), "287/286"),
+        ("trf", None, (1, "-1.0025"), "-287/286"),
+    ],
+)
+def test_the_best_value_is_the_simplest_within_a_thousandth_of_an_end(best, low, high, value):
+    """By hand."""
+    ends = [end and tuple(map(Rational, end)) for end in (low, high)]
+    found = _best(ends, SimpleNamespace(order=1, step=None), TARGETS[best])
+    assert found == (value and Rational(value))
+
+
 def test_the_stages_of_a_design_are_told():
     told, text = [], "-a*n" + "+0*n" * 12
     design(text, trf=[2, 3], notice=lambda *stage: told.append(stage))
@@ -736,17 +755,19 @@ def test_every_quantity_has_an_option_on_the_command_line():
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 6])
-@pytest.mark.parametrize(("name", "ends"), [("leak", ("1/7", "1/3")), ("trf", (3, 10**4 + 7))])
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [("leak", ("1/7", "1/3")), ("leak", ("1e-400", "1e-300")), ("trf", (3, 10**4 + 7))],
+)
 def test_a_pair_is_spaced_geometrically_and_its_ends_are_exact(name, ends, heads):
     spaced = _by_head(TARGETS[name], ends, heads)
     first, last = map(Rational, ends)
     assert len(spaced) == heads and Rational(spaced[0]) == first
     assert heads == 1 or Rational(spaced[-1]) == last
-    for h, target in enumerate(spaced):
-        exact = float(first) * float(last / first) ** (h / max(1, heads - 1))
-        assert float(Rational(target)) == pytest.approx(
-            exact, rel=1e-5, abs=0.5 if name == "trf" else 0
-        )
+    for h, target in enumerate(map(Rational, spaced)):
+        slack = Rational(1, 2) if name == "trf" else target / 10**5
+        low, high = (((target + s) / first) ** (heads - 1) for s in (-slack, slack))
+        assert low <= (last / first) ** h <= high
     written = _by_head(TARGETS[name], f"{ends[0]}:{ends[1]}", heads)
     assert [*map(Rational, written)] == [*map(Rational, spaced)]
 
@@ -952,14 +973,17 @@ BAD = [
     (("alibi",), {"resolution": "-1"}, r"\(0, 1\)"),
     (("alibi",), {"layered": 64}, "layers"),
     (("alibi",), {"horizon": 64, "dtype": "fp12"}, "fp12"),
-    (("nope",), {"trf": 5}, "no free parameter"),
+    (("nope",), {"trf": 5}, r"^nope has no free parameter; accepted: .* with one, as -a\*n, whose"),
+    (("type1",), {"trf": 5}, r"no free parameter \(dialects: paper, code\); accepted"),
     (("rope",), {"trf": 5}, "."),
     (("-a*n^b",), {"trf": 5}, "--set"),
-    (("kerple_log",), {"trf": 5}, "2 free parameters"),
+    (("kerple_log",), {"trf": 5}, "2 free parameters .*, fix the others: r2=1"),
+    ((farfield.encoding("kerple_log", r1=2, r2=1),), {"trf": 5}, "2 parameters with values"),
     (("-a*n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: a$"),
     (("-n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'; parameters: none$"),
     (("-a*n",), {"trf": 5, "colour": 3}, "colour"),
     (("-log(1+n)/(1+a)",), {"trf": 5}, "diverges for every a"),
+    (("-b/(n+1)-a",), {"trf": 5, "parameter": "a", "b": 1}, "diverges for every a: no tokens"),
     (("kerple_log",), {"trf": 5, "r1": "1/2"}, "converges if"),
     (("-r*log(1+n)",), {"trf": 5, "assumptions": {"r": "[5, 5]"}}, "r can be 5 alone"),
     (("-a*log(1+n)",), {"window": 5, "error": -1}, "error"),
@@ -982,6 +1006,8 @@ BAD = [
     (("-a*n",), {"leak": ("1/2", "-1"), "heads": 3}, "leak from 1/2 to -1: accepted are positive"),
     (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
     (("-n",), {"trf": 8}, r"accepted: a formula with one, as c\*\(-n\)"),
+    ((f"-{10**58 + 1}*n",), {"trf": 8}, r"^\S{30}…\S{29} has no free parameter"),
+    ((f"-{10**58 + 1}*n",), {"trf": 8, "parameter": "q"}, r"^\S{30}…\S{29} has no parameter 'q'"),
     (("-a*b*n",), {"trf": 8, "parameter": "a"}, "fix the others: b=1"),
     (("-a*b*n",), {"trf": 8, "parameter": "b"}, "fix the others: a=1"),
     (("-a*n",), {"trf": "<<8"}, "a number, or one after"),
@@ -1052,9 +1078,9 @@ def test_a_dialect_is_that_of_the_family():
 
 
 def test_counts_are_written_to_the_digits_that_they_have():
-    assert [*map(_count, (math.inf, 2e15, 1e15, 12.0))] == [
+    assert [*map(_count, (math.inf, 1.2e15, 1e15, 12.0))] == [
         "infinity",
-        "2e+15",
+        "1.2e+15",
         "1" + "0" * 15,
         "12",
     ]

@@ -124,14 +124,13 @@ def test_a_horizon_that_is_not_proved_is_unknown(short_envelopes, monkeypatch):
 
 
 def test_the_former_name_of_the_tested_length_works_with_a_hint():
-    with pytest.warns(DeprecationWarning, match="tested"):
+    with pytest.warns(DeprecationWarning, match="tested") as told:
         former = leak("-2*log(1+n)", 64, evaluated=512)
+        assert former.evaluated == 512
+        found = design("alibi", leak="1/1000", trained=64, evaluated=512)
+    assert [each.filename for each in told] == [__file__] * 3  # where the former name is used
     assert former == leak("-2*log(1+n)", 64, tested=512) == leak("-2*log(1+n)", 64, 512)
     assert former.to_dict()["evaluated"] == former.to_dict()["tested"] == 512
-    with pytest.warns(DeprecationWarning):
-        assert former.evaluated == 512
-    with pytest.warns(DeprecationWarning, match="tested"):
-        found = design("alibi", leak="1/1000", trained=64, evaluated=512)
     assert found == design("alibi", leak="1/1000", trained=64, tested=512)
 
 

@@ -187,12 +187,12 @@ def test_an_answer_beyond_all_bits_has_a_lower_bound():
     assert str(found.reason) == "the answer has more than 1024 bits" and found.tokens is None
 
 
-@pytest.mark.parametrize("share", ["1/2", "1/5"])
-def test_rows_that_balls_do_not_sum_are_priced_in_floats(monkeypatch, share):
-    """Also where no key is reached, where the last is, and where single keys are."""
+@pytest.mark.parametrize(("f", "share"), [("-n*sin(n)^2", "1/2"), ("-n*sin(3*n/2)^2", "1/5")])
+def test_rows_that_balls_do_not_sum_are_priced_in_floats(monkeypatch, f, share):
+    """Also where no key is reached, where the last is, and where single keys are, or are left."""
     monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
     _series.cache_clear()
-    f, length = "-n*sin(n)^2", 800
+    length = 800
     prices = head_prices(encoding(f).bias(np.arange(length)))[0]
     bar = prices + math.log(sympy.Rational(share) / (1 - sympy.Rational(share)))
     for gain in (-9, 0.25, 1.5, 4, 2000):
@@ -202,6 +202,14 @@ def test_rows_that_balls_do_not_sum_are_priced_in_floats(monkeypatch, share):
         assert found.intervals == tuple((a, b - 1) for a, b in ends.reshape(-1, 2).tolist())[:64]
     found = price_of_distance(f, 7, length=length)
     assert found.value == prices[7] and str(found.reason).endswith("; float64 sums")
+
+
+def test_the_others_weigh_all_but_the_key_where_no_row_is_summed_up_to_it(monkeypatch):
+    monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
+    _series.cache_clear()
+    weights = [mpmath.exp(-mpmath.mpf(k) / 4 + mpmath.sin(k)) for k in range(600)]
+    expected = mpmath.log((mpmath.fsum(weights) - weights[20]) / weights[20])
+    assert_price(price_of_distance("-n/4+sin(n)", 20), expected)
 
 
 def test_a_count_of_which_nothing_is_proved_is_unknown(monkeypatch):

@@ -16,8 +16,12 @@ from farfield import (
     layered_receptive_field,
     window_error,
 )
+from farfield.numerics import comparison
 from farfield.numerics.search import Bracket
 from farfield.numerics.summation.series import series
+from farfield.theory.algebra.door import budget
+from farfield.theory.algebra.exceptions import OutOfTime
+from farfield.theory.answers.answer import Code
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 
@@ -40,6 +44,19 @@ def test_a_crossover_that_is_not_located_says_why():
     found = compare_tails("-3/10*n^(4/5)", "-n/10^6")  # at about n = 2.4e27
     assert found.lighter == "b" and found.crossover is None
     assert "not located" in str(found.reason)
+
+
+def test_a_crossover_leaves_time_for_the_receptive_fields(monkeypatch):
+    ends = []
+
+    def located(*_):
+        ends.append(budget().deadline)
+        raise OutOfTime
+
+    monkeypatch.setattr(comparison, "_last_against", located)
+    monkeypatch.setattr(comparison, "_fields", lambda p: (ends.append(budget().deadline), "1")[1:])
+    found = compare_tails("-n", "-n/2")
+    assert found.reason.code is Code.BUDGET and ends[0] < ends[1] == ends[2]
 
 
 @pytest.mark.parametrize("text", ["-3/10*n^(4/5)", "-n^(2/3)", "-log(1+n)^4"])

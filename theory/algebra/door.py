@@ -98,6 +98,16 @@ def within(budget_s: object) -> Iterator[None]:
 
 
 @contextmanager
+def share_of_time(part: float) -> Iterator[None]:
+    """A share of the time that is left."""
+    check_time()
+    now = time.monotonic()
+    with until(now + part * (budget().deadline - now)):
+        yield
+    check_time()
+
+
+@contextmanager
 def unless(withdrawn: Callable[[], bool]) -> Iterator[None]:
     """The computation inside gives up with `OutOfTime` once that is true, in any thread."""
     outer = budget().withdrawn

@@ -19,6 +19,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.notation import beginning, shortened
 
 DIGITS = 60
+LEAST = 1e-300  # smaller ones are near the end of the range of floats
 SHARES = ("1/10", "1/100", "1/1000")
 """Shares of the mass that are left out of a receptive field where none is named."""
 MAX_BITS = 12_000  # of an integer: Python writes none of more than 4300 digits
@@ -88,13 +89,15 @@ def plural(count: int, noun: str) -> str:
 def decimal(value: float | None, digits: int = 6) -> str:
     """A number to this many digits; the distance from 1 where that is what counts.
 
-    >>> decimal(0.25), decimal(1 - 1e-9), decimal(None), decimal(math.inf)
-    ('0.25', '1 - 1e-09', 'unknown', 'infinite')
+    >>> decimal(0.25), decimal(1 - 1e-9), decimal(None), decimal(math.inf), decimal(5e-324)
+    ('0.25', '1 - 1e-09', 'unknown', 'infinite', 'below 1e-300')
     """
     if value is None:
         return "unknown"
     if math.isinf(value):
         return "infinite" if value > 0 else "minus infinity"
+    if 0 < value < LEAST:
+        return f"below {LEAST:g}"
     shown = f"{value:.{digits}g}"
     if shown == "1" and value < 1:
         return f"1 - {1 - value:.2g}"

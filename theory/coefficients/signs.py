@@ -261,16 +261,15 @@ def _number_sign(c: Expr) -> Sign | str:
         if s:
             return Sign(s, f"ball of {bits} bits", evidence)
     ball = BALLS.enclose(c, 256)
-    if ball is None:
-        return f"whether the constant {beginning(expression_line(c))} is a real number"
-    how = proved_zero(c) if ball.rad() < arb(2) ** -64 else None
+    how = proved_zero(c) if ball is not None and ball.rad() < arb(2) ** -64 else None
     if how:
         return Sign(0, how, evidence)
     for bits in (1024, MAX_BITS):
         s = _ball_sign(c, bits)
         if s:
             return Sign(s, f"ball of {bits} bits", evidence)
-    return f"whether the constant {beginning(expression_line(c))} is 0"
+    what = "is a real number" if BALLS.enclose(c, MAX_BITS) is None else "is 0"
+    return f"whether the constant {beginning(expression_line(c))} {what}"
 
 
 def _ball_sign(c: Expr, bits: int) -> int | None:

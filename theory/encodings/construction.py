@@ -481,7 +481,7 @@ def _no_number(text: str) -> None:
     entry = named(match[1]) if match else None
     if match is None or entry is None:
         return
-    heads = match[3] or not entry.parameters or callable(entry.parameters)
+    heads = match[3] or entry.values or not entry.parameters or callable(entry.parameters)
     option = "--heads" if heads else f"--set {entry.parameters[0].name}"  # type: ignore[index]
     separator = " " if heads else "="
     raise InputError(f"{text[:40]!r}: write {entry.name} {option}{separator}{match[2]}")

@@ -157,9 +157,9 @@ def _mask(distances: np.ndarray, seen: np.ndarray) -> tuple[Basic, str] | None:
     inside = n < width
     if np.array_equal(seen, distances < width):
         return inside, f"a window of {width} keys"
-    stride = reduce(gcd, (int(d) for d in distances[seen & (distances >= width)]), 0)
+    stride = reduce(gcd, (int(d) for d in distances[place:][seen[place:]]), 0)
     last = int(distances[seen].max())
-    every = sympy.Eq(sympy.Mod(n, stride), 0, evaluate=False)
+    every = sympy.Eq(sympy.Mod(n, stride), 0)
     for held, condition, words in (
         (distances % stride == 0, every, f"every {stride}th key"),
         (
@@ -264,7 +264,7 @@ def _buckets(distances: np.ndarray, values: np.ndarray, kind: str) -> Fit | None
     jumps = distances[1:][np.diff(values) != 0].astype(int).tolist()
     for buckets in (8, 16, 32, 64, 128):
         for far in (2**k for k in range(3, 11) if 2**k > buckets // 2):
-            starts = t5_bucket_starts(buckets, far)
+            starts = sorted({*t5_bucket_starts(buckets, far)})  # some buckets may be empty
             if jumps == starts[1:] and np.array_equal(distances[: jumps[-1]], np.arange(jumps[-1])):
                 table = sympy.Tuple(*(shortest_decimal(v, kind) for v in values[: jumps[-1]]))
                 formula = Lookup(n, table, shortest_decimal(values[-1], kind))

@@ -9,6 +9,7 @@ test is the arithmetic's one parameter: the independent checker of proofs passes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import ClassVar
 
@@ -82,6 +83,7 @@ class RealBalls(Arithmetic):
         inside, modulus = record.period(*e.args)
         is_zero, count = self.is_zero, len(e.args)
         rest = self._rest(record, inside, modulus, symbols)
+        apart = self._apart(inside, symbols)
         # SymPy multiplies out as many factors of a gamma function as a distance has units
         grows = _grows(inside) or any(x.free_symbols for x in inside.atoms(sympy.gamma))
 
@@ -94,6 +96,12 @@ class RealBalls(Arithmetic):
                     raise
                 if rest is not None and all(v.q == 1 for v in points):
                     return rest(*(int(v.p) for v in points))
+                if apart is not None:
+                    whole, small = (part(*points) for part in apart)
+                    if _at_jump(whole, *values[1:count]):
+                        with suppress(Undetermined):
+                            side = rule(small, *values[1:count])
+                            return side + whole if record.range is None else side
                 if is_zero is None or (grows and any(abs(v) > MAX_EXPONENT for v in points)):
                     raise  # SymPy would write the power out
                 exact = {s: _sympy(v) for s, v in zip(symbols, points, strict=True)}
@@ -104,6 +112,14 @@ class RealBalls(Arithmetic):
                 return fmpq(k) if record.range is None else fmpq(0)
 
         return decided
+
+    def _apart(self, inside: Expr, symbols: tuple[Symbol, ...]) -> list[Program] | None:
+        """The polynomial terms of a sum, and the others, which may be small; None without both."""
+        exact = [x for x in sympy.Add.make_args(inside) if x.is_polynomial(*symbols)]
+        small = inside - sympy.Add(*exact)
+        if not exact or small == 0:
+            return None
+        return [Program(x, self, symbols) for x in (sympy.Add(*exact), small)]
 
     def _rest(
         self, record: Function, inside: Expr, modulus: Expr, symbols: tuple[Symbol, ...]
@@ -190,6 +206,12 @@ def _grows(e: Expr) -> bool:
     """Whether it has integers beyond the precision of balls: powers, or factorials."""
     powers = e.atoms(sympy.Pow, sympy.exp)
     return any(power.exp.free_symbols for power in powers) or e.has(sympy.factorial, sympy.binomial)
+
+
+def _at_jump(whole: Ball, *modulus: Ball) -> bool:
+    """Whether it is an integer, or a multiple of the modulus."""
+    turns = whole / modulus[0] if modulus else whole
+    return isinstance(turns, fmpq) and turns.q == 1
 
 
 def _turned(record: Function, e: Expr) -> Expr | None:

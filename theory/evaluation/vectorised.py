@@ -28,7 +28,13 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.logarithms import STEEP, LogSum, within_range
+from farfield.theory.evaluation.logarithms import (
+    STEEP,
+    LogSum,
+    logarithm,
+    uncancelled,
+    within_range,
+)
 from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.evaluation.residues import quotient
 from farfield.theory.functions.balls import NoValue, Undefined, precision, to_arb
@@ -46,6 +52,7 @@ KNOWN = 2.0**-10  # of a value, or of its distance from a jump: what its rows di
 AGREED = 2.0**-38  # of an entry, relative above 1: what its rows differ by at most
 INTEGERS = 2.0**53  # those below it are floats
 MOST_TERMS = 10_000
+FAR = 10**9  # where the terms of a sum are compared
 LONG = 60  # operations of a sum that is not multiplied out
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes
 TWO_PI = 8 * np.arctan(np.longdouble(1))
@@ -238,9 +245,11 @@ class Floats(Arrays):
         base, exponent = e.args
         if exponent.is_Integer and 0 < exponent <= 8 and e.is_integer:
             return self._rounded(e, _product), (base,) * int(exponent)
+        root = not (exponent.is_integer or base.is_nonnegative)
         if exponent.is_Rational and _exact(value := self.constant(exponent)):
-            return self._rounded(e, functools.partial(_power, exponent=float(value[0, 0]))), (base,)
-        return self._rounded(e, _power), e.args
+            raised = functools.partial(_power, exponent=float(value[0, 0]), root=root)
+            return self._rounded(e, raised), (base,)
+        return self._rounded(e, functools.partial(_power, root=root)), e.args
 
     def log_sum(self, *parts: np.ndarray) -> np.ndarray:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
@@ -282,7 +291,10 @@ class Floats(Arrays):
                 for x, order in zip(parts, orders, strict=True)
             ]
             total = rule(*known)
-            return total if grows else np.where(np.isposinf(total), np.nan, total)
+            if grows or not np.isinf(total).any():
+                return total
+            beyond = functools.reduce(operator.or_, map(np.isinf, known))
+            return np.where(np.isposinf(total) | (np.isinf(total) & beyond), np.nan, total)
 
         return self._rounded(e, applied, least), e.args
 
@@ -416,7 +428,7 @@ class Floats(Arrays):
                             open_.append(k)
                             continue
                         if ball.rel_accuracy_bits() >= 60 or ball.rad() < narrow:
-                            values[k] = float(ball.mid())
+                            values[k] = 0.0 if ball.contains(0) else float(ball.mid())
                         else:
                             open_.append(k)
             left = open_
@@ -429,7 +441,7 @@ class Floats(Arrays):
         yield from ((PLAIN.compiled(e), 80 << k) for k in (0, 2, 4))
         try:
             form = _from_limits(e)
-        except NoValue:
+        except (NoValue, Undecided):
             form = e
         if form != e:
             yield from ((PLAIN.compiled(form), 80 << k) for k in (0, 2, 4))
@@ -445,26 +457,39 @@ def _from_limits(e: Basic) -> Basic:
 
     Raises:
         NoValue: a part is no real number, which a whole may be again.
+        Undecided: SymPy does not compare two parts.
     """
     parts = tuple(map(_from_limits, e.args))
-    form = _FORMS[e.func](*parts) if e.func in _FORMS else e if parts == e.args else e.func(*parts)
+    if e.func in _FORMS:
+        form = _FORMS[e.func](*parts)
+    else:
+        form = e if parts == e.args else door.supervised(e.func, *parts)
     if form.has(sympy.I, sympy.zoo, sympy.nan):
         raise NoValue("no real number")
     return form
 
 
 def _gathered(*terms: Expr) -> Expr:
-    """A sum as one quotient, whose numerator is multiplied out, where then nothing cancels."""
+    """A sum as one quotient, whose numerator is multiplied out, where then nothing cancels; a sum
+    with a square root by a^2 - b^2 over a - b."""
     total = sympy.Add(*terms)
     powers = total.atoms(sympy.Pow)
     if not _cancels(total) or total.count_ops() > LONG or any(_is_high(p.exp) for p in powers):
         return total
     try:
         above, below = door.fraction(door.together(total))
+        if root := next((x for x in sympy.Add.make_args(above) if _is_root(x)), None):
+            rest = above - root
+            above, below = root**2 - rest**2, below * (root - rest)
         above = door.factor_terms(door.expand_mul(door.expand_multinomial(above)))
     except Undecided:
         return total
     return total if _cancels(above) else above / below
+
+
+def _is_root(term: Expr) -> bool:
+    """Whether it is a multiple of a square root."""
+    return term.as_coeff_Mul()[1].as_base_exp()[1] == S.Half
 
 
 def _cancels(total: Expr) -> bool:
@@ -476,12 +501,51 @@ def _is_high(exponent: Expr) -> bool:
     return bool(exponent.is_Integer and exponent > STEEP)
 
 
+def _stepped(step: Callable[[Expr], Expr], x: Expr) -> Expr:
+    """A floor or ceiling: of the parts that one of them is, beside an integer of the rest."""
+    if isinstance(x, (sympy.Max, sympy.Min)):
+        return x.func(*(_stepped(step, part) for part in x.args))
+    if isinstance(x, sympy.Piecewise):
+        return sympy.Piecewise(*((_stepped(step, piece), chosen) for piece, chosen in x.args))
+    factor, _ = x.as_coeff_Mul()
+    if factor.is_Integer and (rest := uncancelled(factor - x)) is not None:
+        far = PLAIN.enclose(rest, 64, {n: FAR})
+        if far is not None and abs(far) < 1:
+            return factor + step(-rest)
+    return step(x)
+
+
+def _exponential(x: Expr) -> Expr:
+    """exp(x), as 1 and the rest of an argument that may be near 0."""
+    return sympy.exp(x) if logarithm(x) is None else 1 + expm1(x)
+
+
+def _rest_of_one(x: Expr) -> Expr | None:
+    """What is added to 1, if it is small far out."""
+    constant, rest = x.as_coeff_Add()
+    far = PLAIN.enclose(rest, 64, {n: FAR}) if constant == 1 else None
+    return None if far is None or not abs(far) < DISTURBANCE else rest
+
+
+def _raised(base: Expr, exponent: Expr) -> Expr:
+    """A power, of a base near 1 as 1 and a rest."""
+    rest = None if exponent.is_integer else _rest_of_one(base)
+    return sympy.Pow(base, exponent) if rest is None else 1 + expm1(exponent * log1p(rest))
+
+
 def _logarithm(x: Expr) -> Expr:
-    """log(x), of 1 + exp(z) as it is near z or near 0."""
-    if not isinstance(x - 1, sympy.exp):
+    """log(x), of a sum with exponentials by the term that is the largest far out."""
+    form, rest = logarithm(x), _rest_of_one(x)
+    if not isinstance(form, LogSum):
+        return sympy.log(x) if rest is None else log1p(rest)
+    terms = [*zip(form.args[::2], form.args[1::2], strict=True)]
+    balls = [PLAIN.enclose(size, 64, {n: FAR}) for _, size in terms]
+    sizes = [float(ball.mid()) for ball in balls if ball is not None]
+    factor, size = terms.pop(sizes.index(max(sizes)) if sizes else 0)
+    if len(sizes) < len(balls) or not factor.is_positive:
         return sympy.log(x)
-    (z,) = (x - 1).args
-    return sympy.Max(z, 0) + log1p(sympy.exp(-sympy.Abs(z)))
+    others = (c / factor * sympy.exp(other - size) for c, other in terms)
+    return size + sympy.log(factor) + log1p(sympy.Add(*others))
 
 
 def _half_angle(x: Expr) -> Expr:
@@ -495,7 +559,9 @@ def _beyond_one(rest: Expr) -> Expr:
 
 
 _FORMS: dict[Any, Callable[..., Expr]] = {
-    sympy.frac: lambda x: x - sympy.floor(x),
+    sympy.floor: functools.partial(_stepped, sympy.floor),
+    sympy.ceiling: functools.partial(_stepped, sympy.ceiling),
+    sympy.frac: lambda x: x - _stepped(sympy.floor, x),
     sympy.tanh: lambda x: 1 - 2 / (sympy.exp(2 * x) + 1),
     sympy.coth: lambda x: 1 + 2 / (sympy.exp(2 * x) - 1),
     sympy.erf: lambda x: 1 - sympy.erfc(x),
@@ -505,7 +571,10 @@ _FORMS: dict[Any, Callable[..., Expr]] = {
     sympy.acos: lambda x: 2 * sympy.atan(_half_angle(x)),
     sympy.acosh: lambda x: _beyond_one(_gathered(x, S.NegativeOne)),
     sympy.atanh: lambda x: -sympy.log(_half_angle(x)),
+    sympy.exp: _exponential,
+    sympy.cos: lambda x: 1 - 2 * sympy.sin(x / 2) ** 2,
     sympy.log: _logarithm,
+    sympy.Pow: _raised,
     sympy.Add: _gathered,
 }
 
@@ -540,13 +609,16 @@ def _product(*parts: np.ndarray) -> np.ndarray:
     return total
 
 
-def _power(base: np.ndarray, exponent: Any) -> np.ndarray:
+def _power(base: np.ndarray, exponent: Any, root: bool = False) -> np.ndarray:
     """A power. It has no value where 0 divides, where the base is beyond all floats and the power
-    may not be, and where the exponent's parity is not known."""
+    may not be, where the exponent's parity is not known, and where the base of a `root` is below
+    all floats, of either sign."""
     base = _known(base)
     moving = isinstance(exponent, np.ndarray)
     exponent = _known(exponent) if moving else exponent
     none = ((base == 0) & (exponent < 0)) | (np.isinf(base) & (np.abs(exponent) < 1))
+    if root:
+        none |= ~_exact(base) & (np.abs(base) < FAINTEST)
     if moving:
         none |= (base < 0) & ~(_exact(exponent) & np.isfinite(exponent))
     total = base**exponent

@@ -140,16 +140,14 @@ def power_of(base: Ball, exponent: Ball) -> Ball:
     if isinstance(exponent, fmpq) and exponent.q == 1 and abs(exponent.p) < 2**31:
         k = int(exponent.p)
         if k < 0 and not base != 0:
-            raise Undefined("a division by zero")
+            raise (NoValue if base == 0 else Undefined)("a division by zero")
         if isinstance(base, fmpq):
             return base**k if abs(k) < 4096 else finite(arb(base) ** k)
         return finite(base**k)
     if base == 0:
-        if exponent > 0:
-            return fmpq(0)
-        raise (NoValue if isinstance(base, fmpq) else Undefined)(
-            "zero to a power that is not positive"
-        )
+        if exponent > 0 or exponent == 0:
+            return fmpq(exponent == 0)
+        raise (NoValue if exponent < 0 else Undefined)("zero to a power that is not positive")
     base = to_arb(base)
     if base < 0 and isinstance(exponent, fmpq) and exponent.q == 1:
         size = power_of(-base, exponent)

@@ -74,10 +74,22 @@ def test_if_all_are_drawn_the_weight_is_that_of_the_dropped_keys():
     assert (found.bound[:34] == 0).all()
 
 
-def test_keys_that_overflow_leave_the_worst_case():
-    q, k, _ = rows(0, 60)
-    found = sampled_certificate(1e3 * q, 1e3 * k, window=8, error=1, samples=8)
-    assert np.isfinite(found.bound).all() and (found.bound <= 2).all()
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e3, 1e160])
+def test_keys_that_overflow_leave_the_worst_case(size):
+    q, k, _ = (size * x for x in rows(0, 60))
+    asked = {"window": 8, "error": 1}
+    found, worst = sampled_certificate(q, k, samples=8, **asked), window_certificate(q, k, **asked)
+    assert (found.bound[:16] <= worst.bound[:16]).all()  # here all dropped keys are drawn
+    np.testing.assert_array_equal(found.bound[16:], worst.bound[16:])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_kept_key_whose_product_overflows_on_the_way_leaves_the_worst_case():
+    """All products are 0.91e308, but the sum of the first two terms of the last one is infinite."""
+    q, k = np.ones((3, 3)) * 0.7e154, np.array([[1, 0, 0], [1, 0, 0], [1, 1, -1]]) * 1.3e154
+    found = sampled_certificate(q, k, window=1, error=1, scale=1)
+    assert found.bound.tolist() == [0, 2, 2]
 
 
 @pytest.mark.parametrize(("scale", "factor", "error"), [(None, 0.5, 5.95), ("1/8", 0.125, 5.8)])

@@ -83,6 +83,7 @@ def test_what_has_no_proof_is_open_and_not_told_apart_from_0(text):
     """Machin's identities, logarithms of units, reflections of gamma."""
     with pytest.raises(Undecided, match="is 0"):
         sign(coefficient(constant(text)))
+    assert not signs.is_zero(constant(text))
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,8 @@ def test_hidden_zeros_and_near_misses_are_told_apart(text, expected):
         ("exp(pi*sqrt(163))-262537412640768744", 256),
         ("sqrt(2)-1-1/(sqrt(2)+1)+1/10**300", 1024),
         ("4*atan(1/5)-atan(1/239)-pi/4-1/10**500", 4096),
+        ("acos(tanh(95))", 1024),  # shorter ones reach over 1
+        ("1-floor(3*(1-erfc(18)))", 1024),
     ],
 )
 def test_a_sign_is_told_by_the_shortest_of_four_balls(text, bits):

@@ -220,7 +220,9 @@ def gathered(terms):
         (_logarithm, n, LOG(n)),
         (_logarithm, 1 + EXP(n), n + log1p(TINY)),
         (_logarithm, 1 + TINY, log1p(TINY)),
-        (_logarithm, 2 + EXP(n), LOG(2 + EXP(n))),
+        (_logarithm, 2 + EXP(n), n + log1p(2 * TINY)),
+        (_logarithm, 2 - EXP(n), LOG(2 - EXP(n))),  # negative far out
+        (_logarithm, 2 + EXP(1 / (n - 10**9)), LOG(2 + EXP(1 / (n - 10**9)))),  # of no size there
         (_from_limits, sympy.acos(sympy.tanh(n)), 2 * sympy.atan(TINY)),
         (_from_limits, -sympy.asin(sympy.tanh(n)), 2 * sympy.atan(TINY) - sympy.pi / 2),
         (_from_limits, sympy.acosh(1 + TINY), log1p(TINY + sympy.sqrt(TINY * (2 + TINY)))),
@@ -238,7 +240,8 @@ def gathered(terms):
         (gathered, (1, *(-1 / (n + k) for k in range(30))), None),  # too long
         (gathered, (n, TINY), None),  # nothing cancels
         (gathered, (1, -sympy.tanh(n)), None),
-        (gathered, (sympy.sqrt(1 + TINY), -1), None),
+        (gathered, (sympy.sqrt(1 + n**2), -n), 1 / (sympy.sqrt(1 + n**2) + n)),
+        (_from_limits, EXP(TINY), 1 + expm1(TINY)),
         (gathered, (1, -((1 + n) ** 6) / (2 + n) ** 6), SIXTH / (n + 2) ** 6),
         (gathered, (1, -((1 + n) ** 7) / (2 + n) ** 7), None),  # too high
         (within_range, LOG(n), None),

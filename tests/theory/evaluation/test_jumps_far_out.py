@@ -100,6 +100,19 @@ def test_every_entry_is_its_value(count, seed):
         ("sinh(n)-cosh(n)", 0),
         ("floor(-coth(n))", -2),
         ("sign(coth(n)-1)", 1),
+        ("floor(n/8-exp(-n))-n/8", -1),
+        ("ceil((exp(-n)-n)/8)+n/8", 1),
+        ("Mod(n/8-exp(-n),5)", 5),
+        ("Mod(n/8+exp(-n),7)+Mod(-n/8-exp(-n),7)", 7),
+        ("ceil(cos(exp(-n)))", 1),
+        ("floor(max(cos(exp(-n)),0))", 0),
+        ("floor(3*sigmoid(n))", 2),
+        ("floor(log(cos(exp(-n))))", -1),
+        ("ceil(sqrt(tanh(n)))", 1),
+        ("floor(where(n%3>0,tanh(-n),n))", -1),
+        ("floor(exp(exp(-n)))", 1),
+        ("sqrt(1+sinh(n)^2)-cosh(n)", 0),
+        ("n-log(1+exp(n))", 0),
         ("where(tanh(n)<tanh(n+1),-1,-2)", -1),
     ],
 )
@@ -142,6 +155,10 @@ def test_sums_of_few_terms_are_exact(formula, right):
         ("acos(-erf(n))", lambda n: mpmath.pi),
         ("1/sqrt(cosh(n)^2-sinh(n)^2)", lambda n: 1),
         ("ceil(softplus(n))", lambda n: n + 1),
+        ("asinh(n-exp(n+9))", lambda n: -n - 9 - mpmath.log(2)),
+        ("floor(log(exp(n)+n))", lambda n: n),
+        ("floor(logaddexp(n,3))", lambda n: n),
+        ("log(sqrt(1+exp(2*n))-exp(n))", lambda n: -n - mpmath.log(2)),
         ("ceil(softplus(3*n-5))", lambda n: 3 * n - 4),
     ],
 )
@@ -227,7 +244,15 @@ def test_a_value_lies_within_the_bounds_beside_it(seed):
 
 @pytest.mark.parametrize(
     "formula",
-    ["acos(1+exp(-n))^2", "acosh(1-exp(-n))^2", "atanh(coth(n+1))", "-abs(asin(-coth(n+1)))"],
+    [
+        "sqrt(1-coth(n+1))*sqrt(1-coth(n+2))",
+        "-max(n,atanh(2*n+1))",
+        "-relu(asin(n+1))",
+        "acos(1+exp(-n))^2",
+        "acosh(1-exp(-n))^2",
+        "atanh(coth(n+1))",
+        "-abs(asin(-coth(n+1)))",
+    ],
 )
 def test_no_form_has_a_value_where_the_formula_has_none(formula):
     """Just outside a domain; the square of what is no real number is one."""

@@ -112,7 +112,9 @@ def test_conditions_behind_a_formula_are_its_assumptions(text):
 @pytest.mark.parametrize("behind", ["1 < a, b in [0, 1)", "0 < a, b > 1", "0 < a and b >= 1"])
 def test_a_bound_is_never_dropped(refusal, behind):
     refusal(
-        "write each bound behind its parameter", encoding, f"-a*log(1 + n) - b*log(2 + n), {behind}"
+        f"'{behind[:5]}.+' has two lower bounds; write each bound behind its parameter",
+        encoding,
+        f"-a*log(1 + n) - b*log(2 + n), {behind}",
     )
 
 
@@ -198,6 +200,7 @@ def test_a_name_that_people_use_is_known(name):
         ("window(4096)", "window --set w=4096"),
         ("sliding window 64", "window --set w=64"),
         ("alibi 12 heads", "alibi --heads 12"),
+        ("alibi 12", "alibi --heads 12"),  # its slopes are those of the heads
         ("gaussian", "-n^2/(2*sigma^2)"),
         ("RetNet", "write n*log(31/32)"),
         ("Mamba-2", "n*log(gamma)"),

@@ -72,6 +72,9 @@ def test_the_verb_shows_each_model_once_as_it_is_trained(steps, run, tmp_path, m
     said = "\n".join([*lines, own.prediction.beside.text()])
     assert out.rstrip().splitlines() == said.rstrip().splitlines()
     assert (code, opened) == (0, [])
+    with monkeypatch.context() as without:
+        without.setattr(type(own.prediction.beside), "text", lambda self: "")
+        assert run("demo", "-2*log(1+n)", "--out", tmp_path)[1].splitlines() == lines
     found = json.loads(run("demo", "-2*log(1+n)", "--out", tmp_path, "--json")[1])
     assert found == json.loads(last.to_json())
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
