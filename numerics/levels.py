@@ -122,8 +122,8 @@ class SuperlevelSet:
                 elif to_arb(s.tail(j)) < self._level(64).exp():
                     return j
             if j.bit_length() >= self.most_bits:
-                proved = falls is not None and self._decided(height, j, j + 1)
-                raise BeyondCounting(j - falls if proved and falls is not None else None)
+                above = falls is not None and self._decided(height, j, j + 1)
+                raise BeyondCounting(j - (falls or 0) if above else None)
             j = min(j * j, 1 << self.most_bits)
 
 

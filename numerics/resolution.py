@@ -361,7 +361,7 @@ def _neighbours(s: Series, squares: Series) -> arb:
     x = [to_arb(s.term(i)) for i in range(FIRST_TERMS + 1)]
     inner = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
     here, after = to_arb(squares.tail(FIRST_TERMS)), to_arb(squares.tail(FIRST_TERMS + 1))
-    since = s.last[0].falls_from() if s.kernel is not None and s.kernel.direction < 0 else None
+    since = s.last[0].falls_from() if s.kernel is not None else None
     falls = since is not None and since <= FIRST_TERMS
     low, high = (after if falls else arb(0)), (here * after).sqrt()
     return inner + low.union(high)

@@ -220,7 +220,10 @@ Value = Exact | Enclosure | Bracket
 
 def _exp(power: float) -> float:
     """exp in floats, infinite where it overflows."""
-    return math.exp(power) if power < 700 else math.inf
+    try:
+        return math.exp(power)
+    except OverflowError:
+        return math.inf
 
 
 # -- where no sum is proved ------------------------------------------------------------------------
@@ -240,4 +243,4 @@ def recognising() -> Iterator[None]:
     try:
         yield
     except (Undecided, Undefined) as why:
-        raise Unrecognised(str(why) or "a formula that balls do not enclose") from None
+        raise Unrecognised(str(why)) from None

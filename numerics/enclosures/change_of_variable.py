@@ -84,7 +84,8 @@ def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
 
 
 class _Form:
-    """What the rules for large and small arguments ask for: sizes at a large s, logarithms."""
+    """What the rules for large and small arguments ask for: sizes and signs at a large s,
+    logarithms."""
 
     SMALL = SMALL
 
@@ -94,6 +95,10 @@ class _Form:
     def size(self, e: Expr) -> float:
         """log |e| at a large s."""
         return _size(e, self.s)
+
+    def sign(self, e: Expr) -> int:
+        """The sign of e at a large s."""
+        return 1 if _value(e, self.s) > 0 else -1
 
     def log(self, e: Expr) -> Expr:
         """log e, expanded."""

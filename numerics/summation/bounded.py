@@ -69,7 +69,7 @@ def by_steps(p: Expr, start: int) -> StepsKernel:
         raise Unrecognised("no steps")
     scale, log = floor.args[0].as_independent(n, as_Add=False)
     base = sympy.exp(1 / scale)
-    if isinstance(log, sympy.log) and base.is_Integer and base > 1:
+    if isinstance(log, sympy.log) and base.is_Integer:
         h = log.args[0] - n
         if h.is_Integer and start + h >= 1:
             return StepsKernel(start, gamma, -a, int(h), int(base))

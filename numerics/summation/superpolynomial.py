@@ -22,7 +22,6 @@ from farfield.theory.functions.nodes import n
 
 MAX_TERMS = 1 << 17  # terms of a sum one by one
 NEAR = 1 << 13  # terms from a tail far out to the one that was asked for before
-LEAST = 16  # end of a row from which the rest beyond it is bounded
 SHARES = (0.95, 0.75, 0.5, 0.25)
 """Of the exponent that holds at a place: smaller ones are easier to prove from there on."""
 FAR_SHARES = (0.999999, 0.999, *SHARES)
@@ -40,8 +39,8 @@ class SuperpolynomialSum(Kernel):
 
     @remembered
     def rest(self, y: int, shares: tuple[float, ...] = SHARES) -> arb:
-        """A bound of sum_{i>=y} exp(p(i)), y >= 2: a power x^-a, a > 2, that lies above the terms
-        from y on, integrated; oo without one."""
+        """A bound of sum_{i>=y} exp(p(i)): a power x^-a, a > 2, that lies above the terms from
+        y on, integrated; oo without one, as for y < 3, where log(y - 1) is not positive."""
         with precision(128):
             log_x = arb(y - 1).log()
             try:
@@ -94,9 +93,8 @@ class SuperpolynomialSum(Kernel):
         """A far b by the bound of the rest, where that is precise enough."""
         bits, total = ctx.prec, self.tail(a)
         with precision(bits + 32):
-            value = total - arb(0).union(self.rest(max(b, LEAST)).upper())
-            precise = b >= LEAST and value.rel_accuracy_bits() >= bits + 4
-        return value if precise else total - self.tail(b)
+            value = total - arb(0).union(self.rest(b).upper())
+        return value if value.rel_accuracy_bits() >= bits else total - self.tail(b)
 
     def guess(self, goal: arb) -> int | None:
         """From the sums: terms far out, where the search might look, are dear."""

@@ -7,12 +7,16 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
+from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
 from farfield import attention_resolution, check_convergence, encoding
 from farfield.numerics.float_rows import resolution_curve
-from farfield.numerics.summation.series import _series
+from farfield.numerics.resolution import _neighbours
+from farfield.numerics.summation.series import _series, series
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision
 
 SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
 
@@ -121,9 +125,11 @@ CLOSED = [  # f, options, the resolution
 
 
 @pytest.mark.parametrize(("f", "options", "value"), CLOSED)
-def test_resolutions_in_closed_form(f, options, value):
-    found = attention_resolution(f, **options)
-    assert found.value == pytest.approx(float(value), rel=1e-12, abs=0) and found.label
+def test_resolutions_in_closed_form(f, options, value, monkeypatch):
+    for balls in (1_024, 1):  # terms that are summed one by one
+        monkeypatch.setattr("farfield.numerics.resolution.MAX_BALLS", balls)
+        found = attention_resolution(f, **options)
+        assert found.value == pytest.approx(float(value), rel=1e-12, abs=1e-15) and found.label
 
 
 @pytest.mark.parametrize("f", ["-n/8", [0.0, -0.5, -1.0, -1.5, -2.0]], ids=["bias", "scores"])
@@ -178,6 +184,31 @@ def test_neighbours_in_two_classes_of_distances_are_multiplied(formula):
     weight = np.exp(encoding(formula).bias(np.arange(400))[0])
     plain = (weight[:-1] * (weight[:-1] - weight[1:])).sum() / weight.sum() ** 2
     assert attention_resolution(formula).value == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "falls"),
+    [
+        ("-log(2)*n", True),
+        ("where(n<4,0,-log(2)*n)", True),
+        ("where(n<5,0,-log(2)*n)", False),  # not from the fourth key on
+        ("where(n%2==0,-log(2)*n,-2*log(2)*n)", False),  # each class alone
+        ("-4*log(2)*floor(log(n+1)/log(2))", False),
+    ],
+)
+def test_products_of_neighbours_lie_between_bounds_of_the_rest(monkeypatch, text, falls):
+    """Four products are summed one by one; the rest is at most sqrt(Q_4 Q_5), and at least Q_5
+    where the weights fall."""
+    monkeypatch.setattr("farfield.numerics.resolution.FIRST_TERMS", 4)
+    s, squares = series(read(text)), series(2 * read(text))
+    with precision(64):
+        found = _neighbours(s, squares)
+    x = np.exp(encoding(text).bias(np.arange(4_000))[0])
+    products, after = x[:-1] * x[1:], (x[5:] ** 2).sum()
+    ends = falls * after, np.sqrt((after + x[4] ** 2) * after)
+    wanted = [products[:4].sum() + end for end in ends]
+    assert [float(found.lower()), float(found.upper())] == pytest.approx(wanted, rel=1e-9)
+    assert found.overlaps(arb(products.sum(), 1e-12))
 
 
 @pytest.mark.timeout(60)  # point by point it would take hours

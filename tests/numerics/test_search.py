@@ -2,6 +2,7 @@
 
 import math
 import random
+import sys
 import types
 
 import pytest
@@ -95,6 +96,24 @@ def test_a_search_that_is_cut_off_tells_what_is_proved(known, why):
     assert answer == Bracket(1 + max(j for j in sums.seen if j < 1000), above)
     code = "budget" if isinstance(why, OutOfTime) else "no_enclosure"
     assert (reason.code, str(reason)) == (code, str(why))
+
+
+LARGEST = sys.float_info.max
+
+
+@pytest.mark.parametrize(
+    ("answer", "logs", "span"),
+    [
+        (Exact(7), (math.log(8), math.log(8)), None),
+        (Bracket(3, 7), (math.log(4), math.log(8)), (3, 7)),
+        (Bracket(3, None), (math.log(4), math.inf), (3, math.inf)),
+        (Enclosure(2.5, 709.5), (2.5, 709.5), (math.exp(2.5), math.exp(709.5))),
+        (Enclosure(700.5, 710.0), (700.5, 710.0), (math.exp(700.5), math.inf)),
+        (Enclosure(710.0, 9e99), (710.0, 9e99), (LARGEST, math.inf)),
+    ],
+)
+def test_a_number_of_tokens_lies_between_ends_that_floats_hold(answer, logs, span):
+    assert answer.logs() == logs and (span is None or answer.span() == span)
 
 
 @pytest.mark.parametrize("every_digit", [True, False])

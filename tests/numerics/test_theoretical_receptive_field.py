@@ -456,17 +456,29 @@ def test_no_sharper_tail_where_the_total_decides_nothing(known, asked):
     assert len(tails) == asked
 
 
-def test_sums_in_floats_tell_what_is_far_from_a_threshold():
-    """The tails of four equal keys are 4, 3, 2, 1."""
-    why = Unreachable("hard")
-    near = _by_floats(sympy.S.Zero, sympy.Rational(1, 2), 4, why)
-    assert near["answer"] == Bracket(2, 4) and near["status"] == "enclosed"
-    assert (near["reason"].code, near["label"]) == ("tie", "approximate")
-    far = _by_floats(sympy.S.Zero, sympy.Rational(3, 8), 4, why)
-    assert (far["tokens"], far["answer"]) == (3, Exact(3)) and far["total"].contains(4)
-    assert str(far["reason"]) == "hard; float64 sums" and far["total"].rad() < 1e-8
-    alone = _by_floats(sympy.S.Zero, sympy.Rational(1, 2), 1, why)
-    assert alone["tokens"] == 1
+@pytest.mark.parametrize(
+    ("eps", "answer"),
+    [
+        ("3/8", Exact(3)),
+        ("0.750000000012", Exact(1)),
+        ("0.75", Bracket(1, 3)),
+        ("0.500000000012", Exact(2)),
+        ("0.500000000009", Bracket(1, 3)),
+        ("0.499999999991", Bracket(2, 4)),
+        ("0.499999999988", Exact(3)),
+        ("0.2", Exact(4)),
+    ],
+)
+def test_sums_in_floats_tell_what_is_far_from_a_threshold(eps, answer):
+    """The tails of four equal keys are 4 e, 3 e, 2 e, e: a part in 10^11 of B is near."""
+    found = _by_floats(sympy.S.One, sympy.Rational(eps), 4, Unreachable("hard"))
+    assert found["answer"] == answer and found["label"] == "approximate"
+    if isinstance(answer, Exact):
+        assert found["tokens"] == answer.tokens and str(found["reason"]) == "hard; float64 sums"
+        assert found["total"].contains(4 * math.e) and 4e-9 < found["total"].rad() / math.e < 5e-9
+    else:
+        assert (found["status"], found["reason"].code) == ("enclosed", "tie")
+        assert found["reason"].sentence == "too near to a threshold for float64 sums"
 
 
 def test_floats_of_one_head_mark_the_answer_of_all(monkeypatch):

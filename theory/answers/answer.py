@@ -91,6 +91,9 @@ class Reason:
     code: Code
     sentence: str
 
+    def __post_init__(self) -> None:
+        Code(self.code)  # no other word, and no sentence in its place
+
     def __str__(self) -> str:
         return self.sentence
 

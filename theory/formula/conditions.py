@@ -92,11 +92,12 @@ def _around(text: str, place: int, opening: str, closing: str) -> tuple[int, int
 def indicator(p: Reading, column: int) -> Expr:
     """`1[n < w]`, 1 where a condition holds and 0 elsewhere, after its sign."""
     p.accept_name("_")
-    opening = p.accept("[", "(", "{")
+    closing = {"[": "]", "(": ")", "{": "}"}
+    opening = p.accept(*closing)
     if opening is None:
         p.fail(p.column, "expected the condition of the indicator in brackets: [n < w]")
     held = condition(p)
-    p.expect({"[": "]", "(": ")", "{": "}"}[opening])
+    p.expect(closing[opening])
     return where(p, column, held, S.One, S.Zero)
 
 

@@ -45,12 +45,12 @@ def _min_ball(*args: Ball) -> Ball:
 
 def _heaviside_ball(x: Ball, at_zero: Ball) -> Ball:
     sign = ball_sign(x)
-    return at_zero if sign == 0 else fmpq((1 + sign) // 2)
+    return at_zero if sign == 0 else fmpq(max(sign, 0))
 
 
 def _heaviside_branch(decide: Any, a: Expr, at_zero: Expr = S.Half) -> Expr:
     s = decide.sign(a)
-    return at_zero if s == 0 else S((1 + s) // 2)
+    return at_zero if s == 0 else S(max(s, 0))
 
 
 def _best(want: int) -> Callable[..., Expr]:
@@ -90,7 +90,7 @@ def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
     """By the sign in the end; where it changes for ever, a term whose coefficient is an |.|."""
     g = t.transseries(a)
     try:
-        return g if t.eventual_sign_of(g) >= 0 else -g
+        return g * t.eventual_sign_of(g)
     except Undecided:
         if len(g.terms) != 1 or not g.exact:
             raise
@@ -98,8 +98,6 @@ def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
     if t.low_sign(c) >= 0:
         return g
     low, high = t.bounds(c)
-    if t.below(high, S.Zero):
-        return -g
     top = -low if t.below(high, -low) else high
     return t.term(m, t.bounded_atom(S.Zero, top, sympy.Abs(t.to_sympy(c))))
 

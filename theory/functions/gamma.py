@@ -198,9 +198,10 @@ def polygamma_of(t: Any, order: int, g: Any) -> Any:
     if t.sign(limit) < 0:
         raise Undecided(f"{name} of what does not stay positive")
     if t.sign(limit) == 0:  # psi_m(x) = psi_m(x + 1) + (-1)^(m+1) m!/x^(m+1)
-        size = fmpq((-1) ** (order + 1) * math.factorial(max(order, 0)))
-        pole = g ** fmpq(-order - 1) * size if order >= 0 else -g.log()
-        return polygamma_of(t, order, g + 1) + pole
+        if order < 0:
+            return polygamma_of(t, order, g + 1) - g.log()
+        size = fmpq((-1) ** (order + 1) * math.factorial(order))
+        return polygamma_of(t, order, g + 1) + g ** fmpq(-order - 1) * size
     point = t.to_sympy(limit)
 
     def coef(k: int) -> Any:

@@ -31,19 +31,15 @@ def _complex_omega_rest(analytic: bool, s: acb) -> acb:
         return w - s + s.log(analytic=analytic)
     log, centre = s.log(), s.mid()
     guess, centre_log = acb(0), centre.log()
-    for _ in range(ctx.prec.bit_length() + 2):
+    for _ in range(ctx.prec.bit_length()):
         inner = guess - centre_log
         omega = centre + inner
         step = guess + (inner / centre).log1p()
         guess = (guess - step / (1 + 1 / omega)).mid()
     radius = arb(2) ** -ctx.prec + 4 * (s.rad() * (1 + abs(log).upper()) / s.abs_lower()).upper()
-    for _ in range(8):
-        trial = guess + acb(arb(0, radius.upper()), arb(0, radius.upper()))
-        image = -((trial - log) / s).log1p()
-        if trial.contains(image) and (s - log + trial).abs_lower() > 2:
-            return image
-        radius = 2 * radius + arb(2) ** -ctx.prec * (1 + abs(guess).upper())
-    return NAN
+    trial = guess + acb(arb(0, radius.upper()), arb(0, radius.upper()))
+    image = -((trial - log) / s).log1p()
+    return image if trial.contains(image) and (s - log + trial).abs_lower() > 2 else NAN
 
 
 def _omega_rest_beyond(t: Any, g: Any) -> Any:

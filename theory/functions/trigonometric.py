@@ -128,10 +128,11 @@ def _small_cosine(form: Any, z: Expr) -> Expr | None:
 
 
 def _large_arctangent(form: Any, z: Expr) -> Expr | None:
-    """pi/2 - atan(1/z), where z is large on the whole half-line."""
-    if form.size(z) > 1:
-        return sympy.pi / 2 - sympy.atan(form.spread(sympy.exp(-form.log(z))))
-    return None
+    """+-(pi/2 - atan(1/|z|)), where z is large on the whole half-line."""
+    if form.size(z) < 1:
+        return None
+    side = form.sign(z)
+    return side * (sympy.pi / 2 - sympy.atan(form.spread(sympy.exp(-form.log(side * z)))))
 
 
 def _half_turns(a: Expr) -> tuple[Expr, Expr]:

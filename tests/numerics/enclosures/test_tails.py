@@ -212,6 +212,9 @@ IN_LOGARITHM = {  # a bias, and the same in s = log n
     "-n*log(n+2)": "-s*exp(s) - log1p(2*exp(-s))*exp(s)",
     "-exp(-n)-n": "-exp(s) - exp(-exp(s))",
     "-atan(n)-2*log(n+1)": "-2*s - 2*log1p(exp(-s)) + atan(exp(-s)) - pi/2",
+    "-atan(1/n)-n": "-exp(s) - atan(exp(-s))",
+    "-atan(log(log(n)))-n": "-exp(s) + atan(1/log(s)) - pi/2",
+    "atan(3+log(n)-n)-n": "-exp(s) + atan(exp(-s - log1p(-s*exp(-s) - 3*exp(-s)))) - pi/2",
     "-loggamma(n+1)": (
         "-s*exp(s) - s/2 - binet(exp(s) + 1) - log1p(exp(-s))*exp(s) - "
         "log1p(exp(-s))/2 + exp(s) - log(pi)/2 - log(2)/2 + 1"

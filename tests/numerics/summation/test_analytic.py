@@ -15,6 +15,7 @@ from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, le
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import Exact, Unrecognised
 from farfield.numerics.summation.analytic import (
+    NEAR,
     Analytic,
     _sector,
     _turns,
@@ -25,6 +26,7 @@ from farfield.numerics.summation.analytic_bias import read_bias
 from farfield.numerics.summation.integral import TailIntegral
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import series
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
@@ -214,6 +216,17 @@ def test_a_formula_that_is_too_wide_is_tried_farther_out(monkeypatch):
         assert near.overlaps(wide.tail(0)) and far.overlaps(wide.tail(100))
         assert min(near.rel_accuracy_bits(), far.rel_accuracy_bits()) > 70
     assert sorted({*tried}) == [48, 100, 112, 200, 224, 400, 448]
+
+
+def test_a_formula_without_bounds_is_tried_again_farther_out_up_to_a_place(monkeypatch):
+    def area(self, at, end):
+        raise Unreachable("hard")
+
+    kernel = analytic_kernel(read("-2*log(1+n)-1/(n+2)"), 0)
+    monkeypatch.setattr(Analytic, "_area", area)
+    assert not kernel._formula(NEAR, 64, None).is_finite()
+    with pytest.raises(Unreachable, match="hard"):
+        kernel._formula(NEAR + 1, 64, None)
 
 
 def test_bounds_of_functions_of_a_growing_quantity():

@@ -84,6 +84,7 @@ def test_steps_of_a_logarithm_in_closed_form(base):
         ("2*floor(-log(n+1)/log(2))", 0, False),
         ("-floor(log(n+1)+1/log(2))", 0, False),
         ("-floor(log(n+1/2)/log(2))", 1, False),
+        ("-2*floor(sqrt(n+1)/log(2))", 0, False),
         ("-n/2", 0, False),
     ],
 )
@@ -97,6 +98,11 @@ def test_steps_are_those_of_a_logarithm_to_a_whole_base(text, start, held):
     else:
         with pytest.raises(Unrecognised, match="no steps"):
             by_steps(p, start)
+
+
+@pytest.mark.parametrize(("rate", "held"), [("1", False), ("log(3)", False), ("1.1", True)])
+def test_steps_converge_where_weights_fall_faster_than_steps_lengthen(rate, held):
+    assert by_steps(read(f"-{rate}*floor(log(n+1)/log(3))"), 0).converges is held
 
 
 def test_an_envelope_lies_between_its_two_biases(short_envelopes):
@@ -312,6 +318,16 @@ def test_the_rest_of_a_direct_sum_is_no_wider_than_it_was(text):
     assert [log2(kernel.rest(y)) for y in (16, 200)] == pytest.approx(rests, abs=0.02)
     assert [kernel._end(j, j + 64, bits)[0] for j, bits in ((0, 64), (30, 300))] == ends
     assert all(kernel.rest(y) > kernel.tail(y) for y in range(2, 20))
+
+
+@pytest.mark.parametrize("end", [1, 2, 3, 18, 300, 10**12])
+def test_a_row_of_terms_that_fall_fast_is_as_precise_as_its_tail(end):
+    """Beyond 10^12 more terms count than are summed one by one."""
+    p = read("-5*sqrt(n)")
+    with precision(96):
+        row, term = find(p).between(0, end), terms(p)
+        assert row.overlaps(sum(map(term, range(min(end, 3_000))), arb(0)) + arb(0, 1e-100))
+        assert row.rel_accuracy_bits() > 90
 
 
 def test_a_row_is_its_tail_less_the_rest_beyond(monkeypatch):

@@ -158,7 +158,15 @@ SLOPES = {  # from where on the slope is proved to be completely monotone
     1: ("log(n)", "sqrt(n)", "-1/n", "log(log(n+1))", "log(2*n)", "-n^(-1/2)"),
     None: (
         *("-n", "n+1/(1+n)", "n+cos(n)", "n^2", "2*log(1+n)^2", "n-log(1+n)", "n*log(n+1)"),
-        *("-3*log(n+1)", "(n+1)^(3/2)", "1/(n+1)", "log(n^2+1)", "sqrt(n^2+1)", "-1/(n^2+1)"),
+        *(
+            "-3*log(n+1)",
+            "(n+1)^(3/2)",
+            "1/(n+1)",
+            "2/(n+1)",
+            "log(n^2+1)",
+            "sqrt(n^2+1)",
+            "-1/(n^2+1)",
+        ),
         *("2^n", "2^-n", "-2^-n", "(n+1)^n", "-(n+1)^-n", "-sqrt(n+1)", "-1/(9-n)", "sqrt(9-n)"),
     ),
 }

@@ -24,6 +24,9 @@ from farfield.theory.values import enclose
 R = sympy.Rational
 
 
+K = sympy.Symbol("k", positive=True, integer=True)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -61,6 +64,18 @@ R = sympy.Rational
         ("\t-n\n", -n),
         ("Sum(k, (k, 1, 3))*n", 6 * n),
         ("Sum(k*n, (k, 3, 1))+n", n),
+        ("log(n+2, n+3)", sympy.log(n + 2) / sympy.log(n + 3)),
+        ("Heaviside(n+1)*n", n * sympy.Heaviside(n + 1, R(1, 2), evaluate=False)),
+        (
+            "Product(1-1/k^2, (k, 2, n))",
+            sympy.exp(sympy.Sum(sympy.log(K - 1) + sympy.log(K + 1) - 2 * sympy.log(K), (K, 2, n))),
+        ),
+        (
+            "where(~(n<3), n, 0)",
+            sympy.Piecewise((n, sympy.Not(n < 3, evaluate=False)), (0, True), evaluate=False),
+        ),
+        ("Product(k^41-1, (k, 2, n))", sympy.exp(sympy.Sum(sympy.log(K**41 - 1), (K, 2, n)))),
+        ("beta(Max(n, 2), 1)*beta(n)", read("beta(Max(n, 2), 1)") * parameter("beta") * n),
     ],
 )
 def test_reads(text, expected):
@@ -221,6 +236,8 @@ BAD = {  # the text, and what the message about it says
     "1e999999*n": "column 1: a number of more than 1000 digits",
     "(2*n)**9999": "column 1: has a constant factor of more than 12000 bits",
     "1" * 1001 + "*n": "column 1: a number of more than 1000 digits",
+    "clip()*n": "column 1: clip takes a value, a least and a greatest one",
+    "clamp(min=1)+n": "column 1: clamp takes a value, a least and a greatest one",
     "Log(1+n)": "column 1: unknown function 'Log'; did you mean 'log'?",
     "sine(n)": "column 1: unknown function 'sine'; did you mean 'sin'?",
     "-log(1+x)": "formula '-log(1+x)' has no n, the distance; did you mean n for x?",

@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from contextlib import nullcontext
 
+import mpmath
 import numpy as np
 import pytest
 import sympy
@@ -10,7 +12,7 @@ import torch
 from flint import acb, arb, arb_series, ctx, fmpq
 
 from farfield.numerics.enclosures.compiled import compile_complex, compile_real
-from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
@@ -108,7 +110,14 @@ def test_complex_balls_extend_real_ones(name):
                 assert on_box.real.overlaps(ball) and on_box.overlaps(inside), (e, x)
 
 
-@pytest.mark.parametrize("name", ["binet", "psi_rest"])
+SLOPES = {  # where the real part is r or more, and |z| times the size far out
+    "binet": (lambda r: 1 / (12 * r**2), 0.1667),
+    "psi_rest": (lambda r: 1 / (2 * r**2) + 1 / (6 * r**3), 1.0001),
+    "erfcx": (lambda r: 1 / (arb.pi().sqrt() * r**2), 0.5642),
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
 @pytest.mark.parametrize("centre", [acb(2), acb(9, 3), acb(200, 70), acb(10**9, 10**8)])
 def test_a_remainder_on_a_wide_ball_holds_what_it_is_at_points(name, centre):
     """Its slope is bounded, as the corners of balls of three widths tell."""
@@ -122,27 +131,44 @@ def test_a_remainder_on_a_wide_ball_holds_what_it_is_at_points(name, centre):
                 point = centre + acb(a * width, b * width if centre.imag else 0)
                 assert whole.is_finite() and whole.contains(rule(True, point.mid()).mid())
             r = (centre.real - width).lower()
-            slope = 1 / (12 * r**2) if name == "binet" else 1 / (2 * r**2) + 1 / (6 * r**3)
-            spread = whole.real.rad() / (acb(wide, wide if centre.imag else arb(0)).rad() * slope)
+            slope, size = SLOPES[name][0](r), acb(wide, wide if centre.imag else arb(0)).rad()
+            spread = whole.real.rad() / (size * slope)
             assert float(spread) == pytest.approx(1, rel=1e-3)
         far = abs(rule(True, acb(arb(2) ** 200))).upper() * arb(2) ** 200
-        assert far < {"binet": 0.1667, "psi_rest": 1.0001}[name]
+        assert far < SLOPES[name][1]
+
+
+def test_the_taylor_series_of_erfcx_around_a_ball_holds_those_around_its_points():
+    """Its k-th coefficient is at most 1/(sqrt(pi) x^(k+1)), so that of its slope is known."""
+    before, ctx.cap = ctx.cap, 4
+    try:
+        for centre, radius in ((2, 0.5), (9, 0.01), (200, 20)):
+            whole, *inside = (
+                READ["erfcx"].series(arb_series([x, 1]))
+                for x in (arb(centre, radius), arb(centre - radius), arb(centre + radius))
+            )
+            for k in range(4):
+                assert all(whole[k].contains(series[k].mid()) for series in inside)
+                slope = (k + 1) / (math.sqrt(math.pi) * (centre - radius) ** (k + 2))
+                assert float(whole[k].rad()) == pytest.approx(radius * slope, rel=1e-6)
+    finally:
+        ctx.cap = before
 
 
 @pytest.mark.parametrize(
-    ("name", "inside", "leading"),
+    ("name", "inside", "leading", "size"),
     [
-        ("binet", "s", 0.17),
-        ("psi_rest", "s", 1),
-        ("psi_slope", "s", 2),
-        ("omega_rest", "s", 2.7),
-        ("erfcx", "s", 1 / math.sqrt(math.pi)),
-        ("sin", "s", 1),
-        ("cos", "s**2", 1),
-        ("atan", "s", 1.6),
+        ("binet", "s", 0.17, "1/s"),
+        ("psi_rest", "s", 1, "1/s"),
+        ("psi_slope", "s", 2, "1/s**2"),
+        ("omega_rest", "s", 2.7, "log(s)/s"),
+        ("erfcx", "s", 1 / math.sqrt(math.pi), "1/s"),
+        ("sin", "s", 1, "1"),
+        ("cos", "s**2", 1, "1"),
+        ("atan", "s", 1.6, "1"),
     ],
 )
-def test_what_a_tail_leaves_is_no_larger_than_was_proved(name, inside, leading):
+def test_what_a_tail_leaves_is_no_larger_than_was_proved(name, inside, leading, size):
     s = sympy.Symbol("s", positive=True)
     e = READ.get(name, ALL[name]).node(sympy.sympify(inside, {"s": s}))
     with precision(64):
@@ -150,7 +176,33 @@ def test_what_a_tail_leaves_is_no_larger_than_was_proved(name, inside, leading):
         found = tail_enclosure(e, s, TailEnclosure(half, {level(1): fmpq(1)}))
         sizes = [float(abs(acb(c)).upper()) for c in found.terms.values()]
         assert max(sizes) == pytest.approx(leading, rel=1e-6)
+        largest = max(float(half.log_value(m)) for m in found.terms)
+        assert largest == pytest.approx(float(sympy.log(sympy.sympify(size).subs("s", 20))))
         assert all(acb(c).imag == 0 for c in found.terms.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("binet", 1), ("psi_rest", 1), ("psi_slope", 1), ("erfcx", 1), ("omega_rest", 8)],
+)
+def test_a_tail_is_told_from_the_argument_on_where_its_bound_is_proved(name, least):
+    s = sympy.Symbol("s", positive=True)
+    for start, proved in ((least - 0.05, False), (least + 0.05, True)):
+        where = TailEnclosure(half_line(arb(start)), {level(1): fmpq(1)})
+        with precision(64), nullcontext() if proved else pytest.raises(Unproved):
+            tail_enclosure(ALL[name].node(s), s, where)
+
+
+def test_an_arctangent_in_the_right_half_plane_is_near_a_right_angle():
+    """|atan(z) - pi/2| < 0.56 where Re z > 0, |z| > 2."""
+    s = sympy.Symbol("s", positive=True)
+    for start, proved in ((1.9, False), (2.7, True)):
+        beyond = {level(1): fmpq(1), UNIT: acb(arb(0), arb(0, 1))}
+        where = TailEnclosure(half_line(arb(start)), beyond)
+        with precision(64), nullcontext() if proved else pytest.raises(Unproved):
+            (c,) = tail_enclosure(sympy.atan(s), s, where).terms.values()
+            right = acb(arb.pi() / 2) + acb(arb(0, 0.56), arb(0, 0.56))
+            assert c.contains(right) and c.real.rad() < 0.75 and c.imag.rad() < 0.65
 
 
 @pytest.mark.parametrize("name", ["binet", "psi_rest", "psi_slope", "omega_rest"])
@@ -169,6 +221,7 @@ def test_a_remainder_is_told_right_of_0_alone(name):
         ("atan", (arb(0.5, 0.5), arb(2, 0.1)), False),
         ("atan", (arb(-0.5, 0.5), arb(2, 0.1)), False),
         ("atan", (arb(0, 0.1), arb(0, 1)), False),
+        ("atan", (arb(0, 0.1), arb(1.5, 0.1)), False),
         ("asin", (arb(0, 0.5), arb(0, 0.1)), True),
         ("asin", (arb(2), arb(1)), True),
         ("acos", (arb(2, 0.5), arb(0, 0.1)), False),
@@ -196,6 +249,7 @@ def test_residues_are_those_of_the_integers():
                 exact = math.comb(a, b) if b >= 0 else 0
                 assert binomial(a, b, modulus) == exact % modulus
     assert factorial(10_000, 10**6) == 0 == factorial(10**6, 10_000)
+    assert binomial(20_000, 10_000, 7) == math.comb(20_000, 10_000) % 7
     bits = gamma.MOST_BITS // 10
     assert binomial(1 << bits - 1, 10, 7) == math.comb(1 << bits - 1, 10) % 7
     assert binomial(10**5, 10**5 - 2, 7) == math.comb(10**5, 2) % 7
@@ -360,10 +414,33 @@ def test_floats_and_tensors_are_balls_rounded(name):
             assert floats[real] == pytest.approx(exact[real], rel=2e-12, abs=1e-14), e
 
 
-REMAINDERS = {"log1p": sympy.log(1 + X), "log1p_rest": sympy.log(1 + X) - X}
+OMEGA = sympy.LambertW(sympy.exp(X))
+REMAINDERS = {
+    "log1p": sympy.log(1 + X),
+    "log1p_rest": sympy.log(1 + X) - X,
+    "expm1": sympy.exp(X) - 1,
+    "expm1_rest": sympy.exp(X) - 1 - X,
+    "sin_rest": sympy.sin(X) - X,
+    "cos_rest": sympy.cos(X) - 1,
+    "psi_rest": sympy.digamma(X) - sympy.log(X),
+    "psi_slope": sympy.trigamma(X) - 1 / X,
+    "omega_rest": OMEGA - X + sympy.log(X),
+    "binet": sympy.loggamma(X) - (X - R(1, 2)) * sympy.log(X) + X - sympy.log(2 * sympy.pi) / 2,
+}
 
 
-@pytest.mark.parametrize("name", [*READ, *REMAINDERS])
+@pytest.mark.parametrize("name", INNER)
+def test_a_remainder_is_the_difference_that_it_names(name):
+    difference = sympy.lambdify(X, REMAINDERS[name], "mpmath")
+    for x in (R(1, 10**6), R(1, 9), R(1, 8), R(1, 3), R(7, 2), R(63), R(65), R(10**4)):
+        with mpmath.workdps(60):
+            exact = difference(mpmath.mpf(x.p) / x.q)
+        ball = enclose(INNER[name].node(X), 100, {X: x})
+        with precision(200):
+            assert abs(ball - arb(exact)) < abs(ball) * fmpq(1, 10**22)
+
+
+@pytest.mark.parametrize("name", [*READ, "log1p", "log1p_rest"])
 def test_where_a_function_is_not_real_no_rule_has_a_value(name):
     """Of exact arguments, and of those that only balls hold."""
     for e in calls(ALL[name]):
@@ -481,15 +558,13 @@ def test_every_record_says_what_it_lacks():
         for arithmetic in ARITHMETICS:
             why = record.lacks.get(arithmetic)
             assert why is None or (len(why) > 10 and getattr(record, arithmetic) is None)
-    with pytest.raises(TypeError, match="for tail there is neither"):
-        Function(
-            node=sympy.airyai,
-            names=("airyai",),
-            ball=abs,
-            complex_ball=abs,
-            series=abs,
-            expansion=abs,
-            array=abs,
-        )
+    every = dict.fromkeys(ARITHMETICS, abs)
+    for rules, why in (
+        ({"tail": None}, "for tail there is neither"),
+        ({"lacks": {"tail": "none yet"}}, "for tail there is two of a rule, a reason and"),
+        ({"tail": None, "elementary": abs, "lacks": {"tail": "none yet"}}, "for tail there is two"),
+    ):
+        with pytest.raises(TypeError, match=why):
+            Function(node=sympy.airyai, names=("airyai",), **{**every, **rules})
     with pytest.raises(TypeError, match="spelled 'log'"):
         register(READ["log"])

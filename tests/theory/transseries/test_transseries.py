@@ -10,6 +10,8 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded, Undecided
+from farfield.theory.coefficients.exact import Atom
+from farfield.theory.coefficients.oscillation import bounds
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
@@ -347,6 +349,20 @@ def test_operations_by_hand(made, shown, context):
         (lambda c: transseries(ATOM, c) * transseries(read("log(1+n)"), c), Undecided, "unbounded"),
         (lambda c: 1 / transseries(ATOM, c), Undecided, "meets 0"),
         (lambda c: transseries(expm1(n), c), Undecided, "expm1 has no expansion"),
+        (
+            lambda c: transseries(read("sin(n^5*(1/(n+1)-1/n+1/(n^2+n)))"), c),
+            OrderTooLow,
+            "^$",
+        ),
+        (lambda c: transseries(read("log((1+sin(n))*(1-n))"), c), Undecided, "meets 0"),
+        (lambda c: transseries(read("log(-n*(1+sin(n)))"), c), Undecided, "is not positive"),
+        (lambda c: transseries(read("loggamma(sin(n)+2)"), c), Undecided, "of an oscillation"),
+        (lambda c: transseries(read("loggamma(1/n-1)"), c), Undecided, "loggamma of what does not"),
+        (lambda c: transseries(read("digamma(1/n-1)"), c), Undecided, "polygamma of what does"),
+        (lambda c: transseries(read("digamma(-n)"), c), Undecided, "polygamma of what does"),
+        (lambda c: transseries(read("gamma(1/n-20)"), c), Undecided, "gamma far below 0"),
+        (lambda c: transseries(read("LambertW(-n)"), c), Undecided, "what is not positive"),
+        (lambda c: transseries(read("LambertW(n*(2+sin(n)))"), c), Undecided, "an oscillation"),
         (lambda c: transseries(sympy.Integer(-2) ** (n / 2), c), NotReal, "negative"),
     ],
 )
@@ -419,6 +435,68 @@ def test_sums_and_products_with_infinite_parts(operation, parts, whole, context)
 )
 def test_directions(text, way, context):
     assert direction(transseries(read(text), context)) == way
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("digamma(1/n)", "-1*n + -EulerGamma*1 + pi**2/6*n^-1"),
+        ("polygamma(1, 1/n)", "1*n^2 + pi**2/6*1 + -2*zeta(3)*n^-1"),
+        ("polygamma(2, 1/n)", "-2*n^3 + -2*zeta(3)*1 + pi**4/15*n^-1"),
+        ("loggamma(1/n)", "1*L1 + -EulerGamma*n^-1 + pi**2/12*n^-2"),
+        ("gamma(1/n-1)", "-1*n + (-1 + EulerGamma)*1"),
+        ("erfcx(exp(n)*(1+1/(n+1)))", "1/sqrt(pi)*exp(-1*n) + -1/sqrt(pi)*n^-1*exp(-1*n)"),
+        ("log((1+sin(n))*(n+1))", "1*L1 + _u*1 + 1*n^-1 + -1/2*n^-2"),
+        ("floor(3+1/n)", "3*1"),
+        ("floor(3-1/n)", "2*1"),
+        ("floor((n+1)^2-n^2-2*n+2)", "3*1"),
+        ("floor(pi+1/n)", "3*1"),
+        ("ceiling(3+1/n)", "4*1"),
+        ("ceiling(3-1/n)", "3*1"),
+        ("ceiling((n+1)^2-n^2-2*n+2)", "3*1"),
+        ("ceiling(pi-1/n)", "4*1"),
+    ],
+)
+def test_leading_terms_by_hand(text, terms, context):
+    found = str(transseries(read(text), context))
+    assert found.startswith(terms) and ("floor" in text or "ceil" in text) is (found == terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("Max(sin(n), cos(n) + 2)", (1, 3)),
+        ("Max(sin(n) + 2, cos(n))", (1, 3)),
+        ("Max(3*sin(n), cos(n), 1/2)", ("1/2", 3)),
+        ("Min(sin(n), cos(n) + 2)", (-1, 1)),
+        ("Min(sin(n) + 2, cos(n))", (-1, 1)),
+        ("Min(3*sin(n), cos(n), 1/2)", (-3, "1/2")),
+        ("Abs(sin(n) + 1/2)", (0, "3/2")),
+        ("Abs(sin(n) - 1/2)", (0, "3/2")),
+        ("Abs(sin(n) + 1)", (0, 2)),
+        ("Abs(sin(n) - 2)", (1, 3)),
+        ("sign(sin(n))", (-1, 1)),
+        ("Heaviside(sin(n))", (0, 1)),
+        ("Heaviside(sin(n), 0)", (0, 1)),
+        ("Heaviside(sin(n), 1)", (0, 1)),
+        ("Heaviside(sin(n), 2)", None),
+        ("Heaviside(sin(n), -1)", None),
+        ("Heaviside(sin(n), a)", None),
+        ("Abs(sin(n) + 1 - 1/n)", None),
+        ("Max(sin(n), 1/n)", None),
+        ("atan(n*sin(n))", ("-pi/2", "pi/2")),
+        ("erf(n*sin(n))", (-1, 1)),
+        ("sin(n*sin(n))", (-1, 1)),
+        ("sin(exp(n)/(n+1)-exp(n)/n+exp(n)/(n^2+n))", (-1, 1)),
+        ("atan(sin(n))", ("-pi/4", "pi/4")),
+    ],
+)
+def test_what_waves_choose_lies_between_bounds(text, ends, context):
+    with nullcontext() if ends else pytest.raises(Undecided, match=r"for ever|meets 0"):
+        ((_, c),) = transseries(read(text), context).terms
+        assert bounds(c, context) == tuple(map(sympy.sympify, ends))
+        kept = text.startswith("sin(") or text in ("Abs(sin(n) + 1)", "Abs(sin(n) - 2)")
+        assert isinstance(c, Atom) is not kept
 
 
 @pytest.mark.parametrize(
