@@ -209,7 +209,7 @@ def test_an_arctangent_in_the_right_half_plane_is_near_a_right_angle():
 def test_a_remainder_is_told_right_of_0_alone(name):
     for z in (acb(arb(1, 1)), acb(-3), acb(0, 5)):
         assert not ALL[name].complex_ball(True, z).is_finite()
-    assert ALL[name].complex_ball(True, acb(arb(2, 1), 5)).is_finite()
+    assert ALL[name].complex_ball(True, acb(arb(2, 1), 2)).is_finite()
 
 
 @pytest.mark.parametrize(
