@@ -248,7 +248,7 @@ def test_the_name_of_something_else_is_no_parameter_unless_it_is_said(refusal, n
     ["Piecewise((1, n < 3))", "Piecewise((1, n < 3), (2, 5 < n < 9))", "Piecewise((1, i - j < 3))"],
 )
 def test_pieces_that_end_are_refused_with_a_distance_that_has_no_value(refusal, text):
-    refusal(r"no value is given for large n.*\(value, True\)", read, text)
+    refusal(r"column 1: no value is given for large n.*\(value, True\)", read, text)
     rest = ", (n, n > 4))".replace("n", "i - j" if "j" in text else "n")
     assert read(text.removesuffix(")") + rest).has(sympy.Piecewise)
 
