@@ -29,7 +29,7 @@ def _complex_omega_rest(analytic: bool, s: acb) -> acb:
         return NAN
     if not s.abs_lower() > 64:
         w = s.exp().lambertw()
-        return w - s + s.log(analytic=analytic) if abs(s.imag) < 3 else NAN
+        return w - s + s.log() if abs(s.imag) < 3 else NAN
     log, centre = s.log(), s.mid()
     guess, centre_log = acb(0), centre.log()
     for _ in range(ctx.prec.bit_length()):

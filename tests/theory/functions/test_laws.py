@@ -207,7 +207,7 @@ def test_an_arctangent_in_the_right_half_plane_is_near_a_right_angle():
 
 @pytest.mark.parametrize("name", ["binet", "psi_rest", "psi_slope", "omega_rest"])
 def test_a_remainder_is_told_right_of_0_alone(name):
-    for z in (acb(arb(1, 1)), acb(-3), acb(0, 5)):
+    for z in (acb(arb(1, 1)), acb(-3), acb(0, 2), acb(-70, 30)):
         assert not ALL[name].complex_ball(True, z).is_finite()
     assert ALL[name].complex_ball(True, acb(arb(2, 1), 2)).is_finite()
 
@@ -294,7 +294,7 @@ def test_a_rest_of_omega_has_as_many_digits_as_are_asked(s):
         assert v.overlaps(-((v - s.log()) / s).log1p())
 
 
-@pytest.mark.parametrize("s", [acb(10, 4), acb(10, -20), acb(30, 50), acb(arb(30, 1), arb(3, 1))])
+@pytest.mark.parametrize("s", [acb(10, 4), acb(10, -20), acb(30, 50), acb(arb(30, 1), arb(3, 0.9))])
 def test_a_rest_of_omega_is_told_on_one_branch(s):
     """LambertW(e^s) is another one from |Im s| = pi on."""
     assert not ALL["omega_rest"].complex_ball(True, s).is_finite()
