@@ -569,7 +569,7 @@ _FORMS: dict[Any, Callable[..., Expr]] = {
     sympy.frac: lambda x: x - _stepped(sympy.floor, x),
     sympy.tanh: lambda x: 1 - 2 / (sympy.exp(2 * x) + 1),
     sympy.coth: lambda x: 1 + 2 / (sympy.exp(2 * x) - 1),
-    sympy.erf: lambda x: 1 - sympy.erfc(x),
+    sympy.erf: lambda x: sympy.erf(x) if _is_small(x) else 1 - sympy.erfc(x),
     sympy.sinh: lambda x: (sympy.exp(x) - sympy.exp(-x)) / 2,
     sympy.cosh: lambda x: (sympy.exp(x) + sympy.exp(-x)) / 2,
     sympy.asin: lambda x: sympy.pi / 2 - 2 * sympy.atan(_half_angle(x)),
