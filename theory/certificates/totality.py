@@ -103,7 +103,7 @@ def _needed(e: Basic) -> Iterator[Basic]:
         return
     if isinstance(e, sympy.Sum):
         index, low, _ = e.limits[0]
-        counter = sympy.Dummy(integer=True, nonnegative=True)
+        counter = sympy.Dummy(nonnegative=True)
         has_values(e.function.xreplace({index: counter + low}))
         return
     if isinstance(e, Lookup):

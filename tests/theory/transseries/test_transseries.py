@@ -358,6 +358,7 @@ def test_operations_by_hand(made, shown, context):
         (lambda c: transseries(ATOM, c) * transseries(read("log(1+n)"), c), Undecided, "unbounded"),
         (lambda c: 1 / transseries(ATOM, c), Undecided, "meets 0"),
         (lambda c: transseries(expm1(n), c), Undecided, "expm1 has no expansion"),
+        (lambda c: transseries(read("atan(sin(n)+1/n)"), c), Undecided, "atan of an oscillation"),
         (
             lambda c: transseries(read("sin(n^5*(1/(n+1)-1/n+1/(n^2+n)))"), c),
             OrderTooLow,
