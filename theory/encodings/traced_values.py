@@ -282,6 +282,13 @@ def _added(path: Path, a: Expr, b: Expr) -> Expr:
     return a + b
 
 
+def _multiple(path: Path, a: Expr, b: Expr) -> Expr:
+    product = a * b
+    if product.is_Mul and product.has(*_INFINITE):  # which is nothing where the distance is 0
+        raise NotTraced("an infinite multiple of the distance")
+    return product
+
+
 def _quotient(path: Path, a: Expr, b: Expr) -> Expr:
     if b.is_zero:
         raise ZeroDivisionError("division by zero")
@@ -320,7 +327,7 @@ def _shifted(path: Path, a: Expr, b: Expr) -> Expr:
 OPERATORS: dict[str, tuple[Callable[[Path, Expr, Expr], Expr], Callable[..., Any]]] = {
     "add": (_added, operator.add),
     "sub": (lambda p, a, b: _added(p, a, -b), operator.sub),
-    "mul": (lambda p, a, b: a * b, operator.mul),
+    "mul": (_multiple, operator.mul),
     "truediv": (_quotient, operator.truediv),
     "floordiv": (lambda p, a, b: _rounded(sympy.floor, _quotient(p, a, b)), operator.floordiv),
     "mod": (_remainder, operator.mod),
