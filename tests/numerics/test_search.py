@@ -11,8 +11,19 @@ from sympy import Rational
 
 from farfield import theoretical_receptive_field
 from farfield.numerics.field_search import TailComparison, _Tie, searched
-from farfield.numerics.search import Bracket, Enclosure, Exact, decide, doubled, least, narrowed
-from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
+from farfield.numerics.questions import NoCertifiedSum, reason_of
+from farfield.numerics.search import (
+    Bracket,
+    Enclosure,
+    Exact,
+    Unrecognised,
+    decide,
+    doubled,
+    least,
+    narrowed,
+)
+from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
+from farfield.theory.answers.answer import Code, Reason
 from farfield.theory.functions.balls import Undefined
 
 
@@ -114,6 +125,20 @@ LARGEST = sys.float_info.max
 )
 def test_a_number_of_tokens_lies_between_ends_that_floats_hold(answer, logs, span):
     assert answer.logs() == logs and (span is None or answer.span() == span)
+
+
+@pytest.mark.parametrize(
+    ("why", "code"),
+    [
+        (OutOfTime(), Code.BUDGET),
+        (Unreachable("hard"), Code.NO_ENCLOSURE),
+        (Undecided("open"), Code.UNDECIDED),
+        (Unrecognised("no form"), Code.UNDECIDED),
+        (NoCertifiedSum(Reason(Code.DIVERGES, "so")), Code.DIVERGES),
+    ],
+)
+def test_what_ends_a_question_has_a_code(why, code):
+    assert reason_of(why) == Reason(code, str(why))
 
 
 @pytest.mark.parametrize("every_digit", [True, False])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from farfield import encoding, theoretical_receptive_field
 from farfield.numerics.field_search import TailComparison, _Tie
+from farfield.numerics.float_rows import tail_sums
 from farfield.numerics.questions import diverges, obstacle
 from farfield.numerics.receptive_field import _by_floats
 from farfield.numerics.search import Bracket, Enclosure, Exact
@@ -479,6 +480,10 @@ def test_sums_in_floats_tell_what_is_far_from_a_threshold(eps, answer):
     else:
         assert (found["status"], found["reason"].code) == ("enclosed", "tie")
         assert found["reason"].sentence == "too near to a threshold for float64 sums"
+
+
+def test_tails_of_a_row_in_floats_are_over_its_greatest_weight():
+    assert tail_sums(np.log([1.0, 2.0, 4.0])).astype(float) == pytest.approx([7 / 4, 6 / 4, 1, 0])
 
 
 def test_floats_of_one_head_mark_the_answer_of_all(monkeypatch):
