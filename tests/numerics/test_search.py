@@ -160,6 +160,15 @@ class Balls(Tails):
         return arb(super().tail(j)) * (1 + arb(0, arb(2) ** (-ctx.prec // 4)))
 
 
+@pytest.mark.parametrize(("sign", "below"), [(1, True), (-1, False)])
+def test_precision_rises_by_some_bits_until_a_comparison_is_proved(sign, below):
+    """T_5 is 1/6, right to a part in 2^64 at 256 bits."""
+    decided, open_ = (Rational(1, 6) * (1 + sign * Rational(1, 2**gap)) for gap in (62, 66))
+    assert TailComparison(Balls()).below(5, decided) is below
+    with pytest.raises(_Tie, match="differ by at most"):
+        TailComparison(Balls()).below(5, open_)
+
+
 def test_a_magnitude_is_asked_for_at_a_second_precision():
     low, high = searched(TailComparison(Balls()), Rational(1, 10**20), every_digit=False)[0].logs()
     assert low <= 20 * math.log(10) <= high < low + 1e-8
