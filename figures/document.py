@@ -164,7 +164,13 @@ def math_font() -> str:
 
 
 def typeset(page: str) -> str:
-    """A page with the font of formulas, where it has any."""
+    """A page with the font of formulas, where it has any.
+
+    >>> typeset("<style></style><math></math><style></style>").count("@font-face")
+    1
+    >>> typeset("<style></style>")
+    '<style></style>'
+    """
     return page.replace("<style>", f"<style>\n{math_font()}", 1) if "<math" in page else page
 
 

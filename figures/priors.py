@@ -23,6 +23,8 @@ LONG = 160
 """Characters beyond which a formula is told by its note."""
 LEAST = 1e-8
 """The least weight that is drawn."""
+BELOW = 1e-10
+"""A weight where a line ends, below the frame."""
 NEAREST = 64
 """Tokens whose share is drawn as the text grows."""
 LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 75, 3)))
@@ -48,10 +50,10 @@ def weights(subject: Encoding, name: str, last: float = HORIZON, **look: Any) ->
     n = np.unique(np.geomspace(1, last, 120).astype(int))
     with unhurried():
         rows = subject.bias(np.concatenate([[0], n]))
-    row = rows[int(np.argmax(rows[:, -1] - rows[:, 0]))]
-    values = np.exp(np.minimum(row[1:] - row[0], 80))
-    kept = int(np.flatnonzero(values > LEAST / 100)[-1]) + 2 if (values > LEAST / 100).any() else 1
-    x, y = n[:kept] + 1.0, np.maximum(values[:kept], LEAST / 1000)
+    row = rows[np.argmax(rows[:, -1] - rows[:, 0])]
+    values = np.exp((row[1:] - row[0]).clip(max=80))
+    kept = int(np.flatnonzero([True, *(values > BELOW)])[-1]) + 1
+    x, y = n[:kept] + 1.0, values[:kept].clip(BELOW)
     yield Line(name, tuple(x.tolist()), tuple(y.tolist()), **look)
 
 

@@ -225,6 +225,10 @@ def _typed(value: Any, hint: Any) -> Any:
         return tuple(_typed(one, str) for one in several)
     if isinstance(value, list | tuple) and str in kinds:
         return ",".join(map(str, value))
+    refuse(
+        not isinstance(value, str | os.PathLike | Real | Mapping | None),
+        f"{type(value).__name__} is no value of an option; accepted: a text, a number, a list",
+    )
     numbers = isinstance(value, Real) and not isinstance(value, bool)
     return str(value) if numbers and (hint is str or str in kinds) else value
 

@@ -123,8 +123,6 @@ def fig8(*, length: int = LENGTH, d_bar: int = 128, c: int = 8) -> Drawing:
         figure, axes = new_figure(2.9)
         shown = heat_map(axes, values, extent=(0, length, length, 0))
         axes.set(xlabel="key position", ylabel="query position")
-        ticks = length // 4000 * 1000 or length // 4
-        axes.set(xticks=range(0, length, 2 * ticks), yticks=range(0, length, ticks))
         figure.colorbar(shown, ax=axes, label="bias", shrink=0.8)
     return Drawing(
         Data(("n", "bias"), rows(places, values)),

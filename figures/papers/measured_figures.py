@@ -267,7 +267,10 @@ def cumulative_gradient(
     within = [
         f"{mean(v[trained]):.0%} for {spoken(label)}" for label, v in values.items() if trained in v
     ]
-    gradient = next(iter(found.values())).filter(protocol="gradient").row(0, named=True)
+    gradients = concat(found.values()).filter(protocol="gradient")
+    targets, lengths = (
+        " or ".join(map(str, sorted({*gradients[column]}))) for column in ("targets", "length")
+    )
     return Drawing(
         Data(
             ("encoding", "trained", "seed", "nearest tokens", "gradient share"),
@@ -278,7 +281,7 @@ def cumulative_gradient(
         charted(2.8, Panel(lines, axes, ticks, upright=[trained])),
         made=told(
             f"{made} Gradient of the log-probability of the observed next byte at the last "
-            f"position, mean over {gradient['targets']} segments of {gradient['length']} tokens. "
+            f"position, mean over {targets} segments of {lengths} tokens. "
             "The print shows the sum from the first position on, at position 2048.",
             printed,
         ),

@@ -203,15 +203,22 @@ def test_the_notebook_begins_with_the_start_and_has_all_that_is_clicked(monkeypa
     from farfield.figures.explorer.app import app
 
     asked = []
-    for place, name in ((marimo, "callout"), (marimo, "hstack"), (marimo.ui, "slider")):
+    spied = dict.fromkeys(("callout", "hstack", "download"), marimo)
+    for name, place in (spied | dict.fromkeys(("slider", "text", "button"), marimo.ui)).items():
         own = getattr(place, name)
         told = lambda *a, own=own, **k: asked.append(k.items()) or own(*a, **k)  # noqa: E731
         monkeypatch.setattr(place, name, told)
     _, defined = app.run()
     slides = {"include_input": True, "debounce": False, "full_width": True}
     row = {"widths": "equal", "wrap": True}
-    for options in ({"kind": "warn"}, row, {"justify": "start", "wrap": True}, slides):
+    field = {"value": state.START, "full_width": True, "debounce": True}
+    field["label"] = "A formula in n, or a name of the catalogue"
+    kept = {"filename": "farfield.html", "mimetype": "text/html", "label": "farfield.html"}
+    buttons = ({"label": name} for name in state.EXAMPLES)
+    begun = {"justify": "start", "wrap": True}
+    for options in ({"kind": "warn"}, row, begun, slides, field, kept, *buttons):
         assert any(options.items() <= each for each in asked), options
+    assert sum("on_click" in dict(each) for each in asked) == len(state.EXAMPLES)
     typed, moved = defined["typed"], defined["moved"]
     assert typed.value == state.START and defined["explorer"].question.text == state.START
     assert moved.value == {"r": 1.0} and defined["values"] == {"r": Fraction(1)}

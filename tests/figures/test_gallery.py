@@ -32,8 +32,13 @@ from farfield.figures.gallery import (
 )
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, sun2023
-from farfield.figures.papers.measured_figures import _growths, by_length, perplexity
-from farfield.figures.papers.measured_samples import first, samples, settings
+from farfield.figures.papers.measured_figures import (
+    _growths,
+    by_length,
+    cumulative_gradient,
+    perplexity,
+)
+from farfield.figures.papers.measured_samples import conditions, first, samples, settings
 from farfield.figures.papers.measured_tables import _command, measured_table
 from farfield.figures.papers.printed_tables import _extrapolates, _rounded, _shown
 from farfield.figures.style import FORMATS, rendered
@@ -326,8 +331,8 @@ CHANGES = {
     "qin2024.fig7": {"length": 16},
     "sun2023.fig2": {"length": 100, "d": 32},
     "sun2023.fig3": {"length": 10},
-    "chi2023.fig8": {"length": 500, "d_bar": 64, "c": 4},
-    "chi2023.fig10": {"length": 300, "c": 2},
+    "chi2023.fig8": {"length": 3, "d_bar": 64, "c": 4},
+    "chi2023.fig10": {"length": 2, "c": 2},
 }
 """What is changed of each figure that can be."""
 
@@ -452,7 +457,7 @@ def run(name, seed=0, ratio=1.0, length=16, modes=(None,), **options):
             line = {"protocol": protocol, "length": tokens, "targets": targets}
             spread = {"ratio": high, "low": high, "high": high}
             rows.append({**line, "nats": math.log(level * high), **spread})
-        line = {"protocol": "gradient", "length": 2, "eps": 0.01, "targets": 2}
+        line = {"protocol": "gradient", "length": 2, "eps": 0.01, "targets": 2 + seed}
         rows += [{**line, "erf": 2}, *({**line, "distance": d, "gradient": d / 2} for d in (1, 2))]
         for row in rows:
             row.setdefault("mask", "BCA" if bca else "")
@@ -502,6 +507,10 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
         "farfield train example2",
     ):
         assert said in drawing.made
+    shares = cumulative_gradient(runs, "chi2023.fig4", "type1", "example1")
+    assert "mean over 2 or 3 segments of 2 tokens" in shares.made
+    one = conditions([("a sample of one line", runs.head(1))])
+    assert "2 layers" in one and one.endswith("one seed, so no spread.")
 
 
 def test_the_far_length_is_drawn_by_its_ratio():

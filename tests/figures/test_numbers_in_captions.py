@@ -63,8 +63,18 @@ def test_weights_against_the_critical_one_are_those_of_the_formula():
         assert len(str(own.name)) == 40
     (rising,) = weights(encoding("n"), "up")
     assert max(rising.y) == pytest.approx(math.exp(80))
-    several = list(weights(encoding("[-n; -n/8]"), "two"))
-    assert several[0].y[:3] == pytest.approx([math.exp(-k / 8) for k in (1, 2, 3)])
+    near = "-n/8; where(n<1,0,-20); where(n<4096,0,-20); 64-n/32"  # the slowest of some places
+    (slowest,) = weights(encoding(f"[{near}; 3-2*log(1+n)]"), "five")
+    assert slowest.y == pytest.approx([x**-2.0 for x in slowest.x])
+
+
+@pytest.mark.parametrize(("slope", "end"), [(30, 2), (1 / 8, 186)])
+def test_a_line_of_weights_ends_where_they_fall_below_the_frame(slope, end):
+    """exp(-n/8) is 10^-10 at n = 184.2; a bias that falls by 30 is below it from n = 1 on."""
+    (line,) = weights(encoding(f"-{slope}*n"), "own")
+    above = [math.exp(slope * (1 - x)) for x in line.x[:-1]]
+    assert line.x[0] == 2 and line.x[-1] >= end > max([*line.x[:-1], 1])
+    assert line.y == pytest.approx([*above, 1e-10])
 
 
 @pytest.mark.parametrize(("zeros", "called"), [(155, "−n/1{}1"), (156, "-n/1{}1")])

@@ -185,6 +185,8 @@ def test_what_python_refuses_says_what_was_typed(refusal):
         farfield.trf()
     refusal(r"^perplexity: missing .*model", farfield.perplexity)
     refusal("doctor has no option deep", farfield.doctor, deep=True)
+    for value in (1j, [1j], len):
+        refusal("is no value of an option", farfield.check, "-n", assume=value)
 
 
 def test_rows_are_a_latex_table_csv_and_a_data_frame(refusal, run):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from farfield.validation.papers.tables import names, rows, table
+from farfield.validation.papers.tables import curves, names, rows, table
 
 COLUMNS = (
     "paper,table,dataset,encoding,variant,train_length,eval_length,metric,value"
@@ -55,6 +55,22 @@ def test_schema(name):
         else:
             assert c.printed in ("yes", "no", "double_yes", "double_no") and c.value is None
         assert c.eval_length is None or c.eval_length % 256 == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "accepted"),
+    [("encoding", ("ALiBi", "T5")), ("dataset", "ArXiv"), ("variant", ""), ("variant", "delta=8")],
+)
+def test_curves_are_the_numbers_of_rows_that_have_a_length(field, accepted):
+    key = ("paper", "table", "dataset", "encoding", "variant", "metric")
+    given = [row for name in RESULT_TABLES for row in rows(name) if row["eval_length"]]
+    given = [r for r in given if r[field] in ([accepted], accepted)[field == "encoding"]]
+    wanted = {(*filter(None, map(r.get, key)), r["eval_length"]): r["value"] for r in given}
+    found = curves(*RESULT_TABLES, by=" ".join(key), **{field: accepted})
+    told = {(column, n): value for column, each in found.items() for n, value in each.items()}
+    assert told == {(" ".join(k), int(n)): float(value) for (*k, n), value in wanted.items()}
+    few = curves("chi2023_table3", where=lambda cell: cell.value > 100)
+    assert few and all(value > 100 for column in few.values() for value in column.values())
 
 
 def test_bad_names(refusal):

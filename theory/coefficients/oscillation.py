@@ -307,7 +307,7 @@ def power_of(c: Coefficient, r: Coefficient, context: Context) -> Coefficient:
     """c**r, for an oscillation that is positive and bounded away from 0 (or r = -1)."""
     if r == -1:
         return inverse_of(c, context)
-    if eventual_sign(c, context) < 0:
+    if eventual_sign(c, context) == -1:
         raise Undecided("a real power of a negative oscillation")
     if is_huge(r):
         raise Undecided("a constant is too large")

@@ -157,9 +157,9 @@ def _mask(distances: np.ndarray, seen: np.ndarray) -> tuple[Basic, str] | None:
     inside = n < width
     if np.array_equal(seen, distances < width):
         return inside, f"a window of {width} keys"
-    stride = reduce(gcd, (int(d) for d in distances[seen & (distances >= width)]), 0)
+    stride = reduce(gcd, (int(d) for d in distances[place:][seen[place:]]), 0)
     last = int(distances[seen].max())
-    every = sympy.Eq(sympy.Mod(n, stride), 0, evaluate=False)
+    every = sympy.Eq(sympy.Mod(n, stride), 0)
     for held, condition, words in (
         (distances % stride == 0, every, f"every {stride}th key"),
         (

@@ -31,7 +31,7 @@ class Citations(Result):
 
     Fields:
         bibtex: an entry for each name that was asked for, without repetition.
-        names: what they are entries of.
+        names: the encodings of each entry.
     """
 
     bibtex: tuple[str, ...]
@@ -39,7 +39,7 @@ class Citations(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         first = sentence("BibTeX of {names}.", names=", ".join(self.names))
-        return (first, table(("name", "BibTeX"), [*zip(self.names, self.bibtex, strict=False)]))
+        return (first, table(("name", "BibTeX"), [*zip(self.names, self.bibtex, strict=True)]))
 
     def text(self, **_: Any) -> str:
         """The entries as they are pasted."""
@@ -90,4 +90,6 @@ def cite(*names: str) -> Citations:
                 f"{name[:40]!r} is no encoding of the catalogue; {closest(key, known)}"
             )
         found[alike] = known[alike]
-    return Citations(tuple(dict.fromkeys(found.values())), tuple(found))
+    bibtex = tuple(dict.fromkeys(found.values()))
+    of = (", ".join(k for k in found if found[k] == entry) for entry in bibtex)
+    return Citations(bibtex, tuple(of))

@@ -93,8 +93,8 @@ class _RowModule:
         args = [a * factor if hasattr(a, "shape") else a for a in self.arguments(seed)]
         values, kind = values_of(called(self.f, how, *args), how)
         if how == HIDDEN and values.shape == tuple(args[0].shape):
-            x = floats(args[0])
-            kept = np.allclose(np.linalg.norm(values, axis=-1), np.linalg.norm(x, axis=-1), 1e-4)
+            longer = np.linalg.norm(values, axis=-1) / np.linalg.norm(floats(args[0]), axis=-1)
+            kept = _near(longer - 1, 1e-4)
             turns = "a rotation of queries and keys" if kept else "a map of the features"
             raise OtherKind(
                 f"it is {turns}: this is not a bias of logits; see farfield encodings rope, or "
@@ -130,23 +130,29 @@ class _RowModule:
             return f"the {how}"
         if how == HIDDEN:
             return GATES
-        one = floats(self.arguments(1)[0])
-        one = np.where(seen, one.reshape(-1, *one.shape[-2:]), 0)
+        given = (floats(self.arguments(seed)[0])[0, :, -zero.shape[1] :] for seed in (1, 2))
+        one, two = (np.where(seen, scores, 0) for scores in given)
         norms, kept = np.linalg.norm(a, axis=-1), np.linalg.norm(one, axis=-1)
-        if np.allclose(norms, kept, 1e-4) and not np.allclose(np.abs(a), np.abs(one), atol=1e-3):
+        if _near(norms - kept, 2e-3) and not _near(np.abs(a) - np.abs(one), 1e-3):
             raise Unfit(f"called with {how}: it turns them")
-        b, large = moved(2), moved(1, 1024.0)  # of large scores, which a clamp changes alone
-        if np.allclose(a, one, atol=1e-4) and np.allclose(large, 1024 * one, atol=0.1):
+        large = moved(1, 1024.0)  # of large scores, which a clamp changes alone
+        if _near(a - one, 1e-4) and _near(large - 1024 * one, 0.1):
             return ""
         if np.abs(large).max() <= 50 * np.abs(a).max():
             return CAPPED
-        if not np.allclose(large, 1024 * a, atol=0.5):
-            return f"the {how}"
         past, size = seen & (np.abs(one) > 0.1), self.size
-        factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
-        rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
-        alone = np.allclose(a, factor.max() * one, atol=1e-3) or rows.max() <= NOISE * rows[0]
-        return FACTOR if alone and b.any() else GROWING
+        factor = np.where(past, a / np.where(past, one, 1), 0)
+        alone = _near(np.where(past, moved(2) - factor * two, 0), 0.1)  # of each score by itself
+        if zero.shape[1] == 1 or not (alone and _near(large - 1024 * a, 0.5)):
+            return f"the {how}"
+        largest = np.abs(factor).max(axis=(0, 2))
+        near, *far = [largest[q // 2 : q + 1].max() for q in (size // 8, size // 2, size)]
+        return FACTOR if max(far) <= NOISE * near else GROWING
+
+
+def _near(gap: np.ndarray, slack: float) -> bool:
+    """Whether a difference is rounding everywhere."""
+    return bool((np.abs(gap) <= slack).all())
 
 
 def _adds_gates(zero: np.ndarray, other: np.ndarray, seen: np.ndarray) -> bool:
@@ -155,7 +161,7 @@ def _adds_gates(zero: np.ndarray, other: np.ndarray, seen: np.ndarray) -> bool:
     past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
     for values in (zero, other):
         steps = np.diff(values, axis=2)
-        alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
+        alike = _near(np.where(past, steps - steps[:, -1:], 0), 1e-4)
         if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
             return False
     return True

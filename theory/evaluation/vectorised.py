@@ -441,7 +441,7 @@ class Floats(Arrays):
         yield from ((PLAIN.compiled(e), 80 << k) for k in (0, 2, 4))
         try:
             form = _from_limits(e)
-        except NoValue:
+        except (NoValue, Undecided):
             form = e
         if form != e:
             yield from ((PLAIN.compiled(form), 80 << k) for k in (0, 2, 4))
@@ -457,11 +457,13 @@ def _from_limits(e: Basic) -> Basic:
 
     Raises:
         NoValue: a part is no real number, which a whole may be again.
+        Undecided: SymPy does not compare two parts.
     """
     parts = tuple(map(_from_limits, e.args))
-    if isinstance(e, (sympy.Max, sympy.Min)) and any(x.is_extended_real is False for x in parts):
-        raise NoValue("no real number")
-    form = _FORMS[e.func](*parts) if e.func in _FORMS else e if parts == e.args else e.func(*parts)
+    if e.func in _FORMS:
+        form = _FORMS[e.func](*parts)
+    else:
+        form = e if parts == e.args else door.supervised(e.func, *parts)
     if form.has(sympy.I, sympy.zoo, sympy.nan):
         raise NoValue("no real number")
     return form
@@ -518,19 +520,32 @@ def _exponential(x: Expr) -> Expr:
     return sympy.exp(x) if logarithm(x) is None else 1 + expm1(x)
 
 
+def _rest_of_one(x: Expr) -> Expr | None:
+    """What is added to 1, if it is small far out."""
+    constant, rest = x.as_coeff_Add()
+    far = PLAIN.enclose(rest, 64, {n: FAR}) if constant == 1 else None
+    return None if far is None or not abs(far) < DISTURBANCE else rest
+
+
+def _raised(base: Expr, exponent: Expr) -> Expr:
+    """A power, of a base near 1 as 1 and a rest."""
+    rest = None if exponent.is_integer else _rest_of_one(base)
+    return sympy.Pow(base, exponent) if rest is None else 1 + expm1(exponent * log1p(rest))
+
+
 def _logarithm(x: Expr) -> Expr:
     """log(x), of a sum with exponentials by the term that is the largest far out."""
-    form = logarithm(x)
+    form, rest = logarithm(x), _rest_of_one(x)
     if not isinstance(form, LogSum):
-        return sympy.log(x)
+        return sympy.log(x) if rest is None else log1p(rest)
     terms = [*zip(form.args[::2], form.args[1::2], strict=True)]
     balls = [PLAIN.enclose(size, 64, {n: FAR}) for _, size in terms]
     sizes = [float(ball.mid()) for ball in balls if ball is not None]
     factor, size = terms.pop(sizes.index(max(sizes)) if sizes else 0)
     if len(sizes) < len(balls) or not factor.is_positive:
         return sympy.log(x)
-    rest = (c / factor * sympy.exp(other - size) for c, other in terms)
-    return size + sympy.log(factor) + log1p(sympy.Add(*rest))
+    others = (c / factor * sympy.exp(other - size) for c, other in terms)
+    return size + sympy.log(factor) + log1p(sympy.Add(*others))
 
 
 def _half_angle(x: Expr) -> Expr:
@@ -559,6 +574,7 @@ _FORMS: dict[Any, Callable[..., Expr]] = {
     sympy.exp: _exponential,
     sympy.cos: lambda x: 1 - 2 * sympy.sin(x / 2) ** 2,
     sympy.log: _logarithm,
+    sympy.Pow: _raised,
     sympy.Add: _gathered,
 }
 

@@ -119,8 +119,8 @@ def power_of(p: Reading, value: str, column: int) -> Expr:
     grouped = p.accept("{") or p.accept("(")
     place = p.column
     if not grouped:
-        kind, digits, _ = p.next()
-        exponent = Integer(int(digits)) if kind == "number" and digits.isdigit() else None
+        digits = p.next()[1]
+        exponent = Integer(int(digits)) if digits.isdigit() else None
     elif grouped == "{" and p.begins("("):
         p.fail(
             place, f"{value}^{{(...)}} may mean a power or a function applied again; write which"

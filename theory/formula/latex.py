@@ -29,8 +29,8 @@ def command(p: Reading, value: str, column: int) -> Expr | None:
     if value == "sqrt" and not p.begins("("):
         root = Integer(2)
         if p.accept("["):
-            kind, digits, place = p.next()
-            if kind != "number" or not digits.isdigit() or int(digits) < 2:
+            _, digits, place = p.next()
+            if not digits.isdigit() or int(digits) < 2:
                 p.fail(place, "the index of a root is a whole number from 2")
             root = Integer(int(digits))
             p.expect("]")
@@ -42,8 +42,8 @@ def _part(p: Reading) -> Expr:
     """A group, or the single digit that TeX takes for one."""
     if p.begins("{"):
         return group(p)
-    kind, digits, column = p.token
-    if kind == "number" and digits.isdigit():
+    _, digits, column = p.token
+    if digits.isdigit():
         rest: list[Token] = [("number", digits[1:], column + 1)] if digits[1:] else []
         p.tokens[p.position : p.position + 1] = rest
         return Integer(int(digits[0]))

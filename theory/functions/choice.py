@@ -45,12 +45,12 @@ def _min_ball(*args: Ball) -> Ball:
 
 def _heaviside_ball(x: Ball, at_zero: Ball) -> Ball:
     sign = ball_sign(x)
-    return at_zero if sign == 0 else fmpq((1 + sign) // 2)
+    return at_zero if sign == 0 else fmpq(max(sign, 0))
 
 
 def _heaviside_branch(decide: Any, a: Expr, at_zero: Expr = S.Half) -> Expr:
     s = decide.sign(a)
-    return at_zero if s == 0 else S((1 + s) // 2)
+    return at_zero if s == 0 else S(max(s, 0))
 
 
 def _best(want: int) -> Callable[..., Expr]:

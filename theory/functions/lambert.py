@@ -31,7 +31,7 @@ def _complex_omega_rest(analytic: bool, s: acb) -> acb:
         return w - s + s.log(analytic=analytic)
     log, centre = s.log(), s.mid()
     guess, centre_log = acb(0), centre.log()
-    for _ in range(ctx.prec.bit_length() + 2):
+    for _ in range(ctx.prec.bit_length()):
         inner = guess - centre_log
         omega = centre + inner
         step = guess + (inner / centre).log1p()

@@ -66,7 +66,7 @@ def _eventual_integer(t: Any, e: Expr) -> Any:
             floor = k if rest >= 0 else k - 1
             if e.func is sympy.floor:
                 return t.coefficient(S(floor))
-            return t.coefficient(S(floor if above == 0 and rest == 0 else floor + 1))
+            return t.coefficient(S(floor if rest == 0 else floor + 1))
     return None
 
 

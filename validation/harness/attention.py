@@ -312,7 +312,7 @@ class _Learned(torch.autograd.Function):
             if len(table) == 1:
                 by_bias = by_bias.sum(0, keepdim=True)
             by_vector[:, chunk.entries] += diagonals(by_bias)
-        by_table = by_vector[:, :length].flip(-1)
+        by_table = by_vector[:, :length].flip(1)
         return by_q, by_k, by_v, by_table, None, None if by_sink is None else by_sink.sum(1)
 
 

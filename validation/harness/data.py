@@ -373,7 +373,7 @@ class OwnRows:
     def require(self, trained: int, measured: int) -> None:
         """Raise InputError unless it gives rows of these lengths."""
         for length in (trained, measured):
-            self.batch(0, 0, 1, length)
+            self.held(1, length)
 
 
 Data = Text | InductionRows | OwnRows

@@ -284,7 +284,7 @@ def field(tails: Tensor, log_eps: Tensor | float) -> Tensor:
     tensor(2)
     """
     log_eps = torch.as_tensor(log_eps, dtype=torch.float64)[..., None]
-    threshold = log_eps.clamp(max=700).exp() * tails[..., :1]
+    threshold = log_eps.exp() * tails[..., :1]
     return ((tails >= threshold) & (tails > 0)).sum(-1)
 
 
@@ -505,8 +505,8 @@ def recall(
                 layers: list[Tensor] = []
                 look = functools.partial(_on_key, layers, length - 1 - distance)
                 hidden = model.hidden(model.embed(part[:, :-1]), mask, attend=look)
-                right.append(model.logits(hidden[:, -1]).argmax(-1) == part[:, -1])
-                heads.append(torch.stack(layers, 1).flatten(1))
+                right.append(model.logits(hidden[:, -1]).argmax(1) == part[:, -1])
+                heads.append(torch.cat(layers, 1))
             accuracy = torch.cat(right).double().mean().item()
             asked.append((length, distance, accuracy, torch.cat(heads).mean(0)))
     first = torch.stack([heads for length, _, _, heads in asked if length == lengths[0]])

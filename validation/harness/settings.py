@@ -468,7 +468,7 @@ def read_toml(path: str | os.PathLike[str], what: str) -> dict[str, JsonValue]:
         InputError: it cannot be read, or is no TOML.
     """
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_bytes().decode())
     except OSError as error:
         raise InputError(f"{what} {str(path)!r} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -520,7 +520,7 @@ class Plan(Record):
             try:
                 for settings in _product({**table, **changes}):
                     run = settle(settings.pop("preset", "demo"), settings)
-                    key = run.key(measure=run.measure.model_dump(mode="json"), text=run.text)
+                    key = run.key(read=[run.measure.model_dump(mode="json"), run.text])
                     if key not in expanded:
                         check(run)
                     expanded.setdefault(key, run)

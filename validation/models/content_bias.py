@@ -120,8 +120,8 @@ def content_of(module: nn.Module, heads: int, size: int) -> Content:
                 "queries, keys) and counted(q, c) of the shape of c"
             ) from None
     refuse(
-        not torch.allclose(found[..., 1:], first[..., 1:], atol=1e-5)
-        or not torch.allclose(found[..., :-1, :], last[..., :-1, :], atol=1e-5),
+        not torch.allclose(found[..., 1:], first[..., 1:], rtol=0, atol=1e-5)
+        or not torch.allclose(found[..., :-1, :], last[..., :-1, :], rtol=0, atol=1e-5),
         f"a gate of the bias {name} reads other tokens, before its own or in the future; accepted "
         "is a gate of its own token",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,12 @@ def _in_cache(name: str) -> Path | None:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return None
     hub = library("huggingface_hub", "the name of a model", "hf")
-    place = hub.try_to_load_from_cache(name, "config.json")
-    return Path(place).parent if isinstance(place, str) else None
+    from huggingface_hub.errors import HFValidationError
+
+    with suppress(HFValidationError):  # no name that the hub gives
+        place = hub.try_to_load_from_cache(name, "config.json")
+        return Path(place).parent if isinstance(place, str) else None
+    return None
 
 
 def place_of(model: str, runs: str) -> str | Path:

@@ -1,5 +1,7 @@
 """The catalogue against values computed independently from the papers and the reference code."""
 
+import csv
+import io
 import itertools
 import math
 import random
@@ -23,6 +25,7 @@ from farfield.theory.encodings import (
 )
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.catalogue_formulas import t5_tables
+from farfield.theory.encodings.references import cite
 from farfield.theory.functions.nodes import n
 
 AT = np.arange(200)
@@ -196,6 +199,7 @@ def test_what_is_out_of_scope_says_which_hypothesis_fails(refusal, name):
     result = check_convergence(name)
     assert result.verdict == "out_of_scope" and result.reason == e.out_of_scope
     refusal("no additive bias", e.head, 1)
+    assert e.latex() == ""
     assert check_convergence(encoding(name, bca=32)).verdict.value == "converges"
 
 
@@ -306,7 +310,11 @@ def test_a_users_formula_is_an_encoding():
         (["nope"], {"assumptions": {"z": "real"}}, "which nope does not have; it has: none$"),
         (["rope"], {"d": 64, "assumptions": {"z": "real"}}, "has no parameters; d, z given"),
         (["-r*n"], {"r": [1, 2], "heads": 3}, "given for 2 heads, heads=3$"),
-        (["-r*n"], {"r": []}, "r has no value; accepted: a number, or one for each head"),
+        (
+            ["-r*n-a"],
+            {"a": 0, "r": []},
+            "^r has no value; accepted: a number, or one for each head",
+        ),
         (["-n"], {"assumptions": 5}, "assumptions 5: accepted is a domain for each name"),
         ([], {"values": [[1, 2], [3]]}, "has shape .length,. or .heads, length., each row alike"),
         ([], {"values": [[1.0], 2.0]}, r"holds '\[1.0\]'; accepted are finite numbers"),
@@ -333,6 +341,8 @@ def test_a_users_formula_is_an_encoding():
         (["where(n>=0,-oo,0)"], {}, "masks every key: at distances 0 to 4096"),
         (["where(n<2^49+2,-oo,0)"], {}, "masks every key"),
         (["softplus"], {}, r"a function, not a formula; write softplus\(n\)$"),
+        (["2*alibi"], {}, r"column 3: alibi may mean the encoding ALiBi, written -m\*n, or a par"),
+        (["2*rope"], {}, "column 3: rope may mean the encoding RoPE, or a parameter"),
         (["causal"], {}, "causal is no encoding of the catalogue; write 0$"),
         (["qwertz"], {}, "'qwertz' is neither an encoding nor a formula in n; the nearest of 35"),
         (["kerple_log"], {"r1": 0}, "r1 = 0 is outside its domain .positive.$"),
@@ -421,6 +431,26 @@ ENTRIES = [
         "m (positive) | source: ALiBi in log distance",
     ),
 ]
+
+
+def test_encodings_of_one_paper_share_its_entry():
+    """Each entry stood beside a name of the others."""
+    found = cite("kerple_log", "ALiBi", "kerple_power")
+    assert found.names == ("kerple_log, kerple_power", "alibi")
+    assert ["KERPLE" in entry for entry in found.bibtex] == [True, False]
+    rows = [*csv.reader(io.StringIO(found.csv()))]
+    assert rows == [["name", "BibTeX"], *map(list, zip(found.names, found.bibtex, strict=True))]
+
+
+def test_views_are_made_of_the_rows_that_are_asked_for(monkeypatch):
+    module = sys.modules["farfield.theory.encodings.encoding"]
+    made = lambda name: lambda *given, **options: (name, *given, options)  # noqa: E731
+    monkeypatch.setattr(module, "view", made)
+    table = encoding([0, -1, -2])
+    for name in ("tensor", "score_mod", "block_mask"):
+        for length in (3, 4):  # of which the table knows three
+            asked = getattr(table, name)(length, block=16)
+            assert asked == (name, table.row(length), length, {"block": 16})
 
 
 @pytest.mark.parametrize(("entry", "said"), ENTRIES)

@@ -265,6 +265,13 @@ FINDINGS = {  # given; depends, mechanism, direction, causal, masked from, seen;
         " an array of table | heads: 1 | origin: tabulated | largest difference: 0 | "
         'distances seen: 0 to 1 | resembles: 1/2 - n/4: farfield check "1/2 - n/4"',
     ),
+    "slopes of three heads": (
+        [0.5, 0.25, 0.125],
+        ("distance", "bias", "falls", None, None, None),
+        "the array: falls with distance: linear, as ALiBi.  [measured] | In bf16 distances "
+        "256 and 257 have the same value. | called with: an array of slopes | heads: 3 | "
+        "formula: [-n/2; -n/4; -n/8] | origin: formula | distances seen: 0 to 511",
+    ),
     "a square": (
         -np.tril(PAST) - np.triu(np.ones((64, 64)), 1),
         ("distance", "bias", "falls", False, None, (63, 63)),

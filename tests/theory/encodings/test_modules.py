@@ -112,6 +112,7 @@ def test_a_file_may_have_any_name_also_that_of_a_library(tmp_path, name):
         ("\n1/0\n", "line 2: ZeroDivisionError: division by zero"),
         ("import nothing_of_this_name", "line 1: ModuleNotFoundError: No module named 'nothing"),
         ("x = 1\ndef (", "mine.py, line 2: invalid syntax"),
+        ("x = 1\0", "mine.py: source code string cannot contain null bytes"),
         ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
         ("def f(): raise ValueError('odd\\nmore')\n\nf()", "line 1: ValueError: odd;"),
     ],

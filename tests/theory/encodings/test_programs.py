@@ -381,6 +381,26 @@ def test_a_program_whose_calls_hold_ever_more_objects_is_not_followed(rate):
     assert encoding(program).origin == "tabulated"
 
 
+def inverse(n):
+    try:
+        return 1 / n
+    except (ZeroDivisionError, ValueError):
+        return 2.0
+
+
+def inverse_or(n):
+    try:
+        return 1 / n
+    except (ZeroDivisionError, TypeError):
+        return 2.0
+
+
+def test_an_error_that_a_program_catches_by_its_name_is_followed():
+    assert str(traced(inverse, "n")) == "Piecewise((2, n < 1), (1/n, True))"
+    with pytest.raises(Untraced, match="errors of all kinds are caught"):
+        traced(inverse_or, "n")
+
+
 class Settles:
     """-n/8 in its first calls, -n/4 in all others."""
 

@@ -93,6 +93,8 @@ n: -n * np.array([0.5])
     -n/2
 n: -n * Fraction(1, 3) - n * np.float32(0.5)
     -5*n/6
+n: Fraction(1, 3) if n < Fraction(7, 2) else -n
+    Piecewise((1/3, n < 4), (-n, True))
 n: n - sympy.log(1 + n)
     n - log(n + 1)
 n: n / (n / 3)
@@ -165,8 +167,8 @@ n: +n - 2 * -n - abs(n - 8) - math.trunc(n / 3)
     Piecewise((4*n - floor(n/3) - 8, n < 8), (2*n - floor(n/3) + 8, True))
 n: -round(n) - round(n / 4)
     Piecewise((-n - floor(n/4 + 1/2) + 1, Eq(Mod(n, 8), 2)), (-n - floor(n/4 + 1/2), True))
-n: -round(n / 2, 1) - round(n / 3, ndigits=1)
-    -n/2 - floor(10*n/3 + 1/2)/10
+n: -round(n / 2, 1) - round(n / 3, ndigits=2)
+    -n/2 - floor(100*n/3 + 1/2)/100
 n: -round(math.sqrt(n))
     -floor(sqrt(n) + 1/2)
 n: -int(n / 3 - 2)
@@ -249,6 +251,8 @@ n: -max([n, 500, 300]) / 8
     Piecewise((-125/2, n < 500), (-n/8, True))
 n: squared(n) - n * math.gcd(4, 6)
     -3*n**2 - 2*n
+n: -n / 8 if isinstance(n, int) and isinstance(np.log(0 * n), float) else 0.0
+    -n/8
 n: -n / 8 if isinstance(n, (float, np.floating)) else -n
     -n
 n: -n if n + 0 == n else 0.0
@@ -317,6 +321,8 @@ b, h, q, k: ~(q - k < 8)
     at distance 0 the program gives 0.0, its formula -inf
 n: -n[0]
     the distance as an array (line 1)
+n: -n[None, 0]
+    the distance as an array (line 1)
 n: -float("%f" % n)
     the distance is handed to code that is not followed (line 1)
 n: -len(pickle.dumps(n))
@@ -362,6 +368,8 @@ n: -(7 % (n + 1))
 n: -(n & 6)
     bits of the distance (line 1)
 n: -(n & -1)
+    bits of the distance (line 1)
+n: -(n / 2 & 7)
     bits of the distance (line 1)
 n: -(7 & n)
     bits of the distance (line 1)
@@ -447,6 +455,11 @@ def test_a_program_has_this_formula_or_this_reason(row):
     except Untraced as why:
         found = str(why)
     assert found == meant and not KNOWN
+
+
+def test_a_function_of_torch_takes_the_number_of_a_head():
+    program = lambda h, q, k: -(q - k) * torch.clamp(h, max=2)  # noqa: E731
+    assert [str(traced(program, "hqk", head)) for head in (1, 4)] == ["-n", "-2*n"]
 
 
 @pytest.mark.parametrize("name", [*_SMOOTH, *OPERATORS])

@@ -59,9 +59,18 @@ OF_DISTANCES = {  # what is called; how, heads, count of distances, queries, the
     "at most 512": (below(512, lambda n: -n), (ARRAY, 1, 512, (), -511.0)),
     "at most 64": (below(64, lambda n: -n), (ARRAY, 1, 64, (), -63.0)),
     "key less query": (
-        lambda rel: np.minimum(rel, 0.0),
-        (f"{ARRAY}, key less query", 1, 4133, (), -(2.0**20)),
+        lambda rel: np.minimum(rel, 0.0) / 2**21,
+        (f"{ARRAY}, key less query", 1, 4120, (), -0.5),
     ),
+    "a rise, or a bump": (
+        lambda rel: ((rel > 5) | (rel == -5)) * 1.0,
+        (f"{ARRAY}, key less query", 1, 4120, (), 0.0),
+    ),
+    "a bump before a fall": (
+        lambda rel: (rel == 1) * 2.0 - abs(rel),
+        (ARRAY, 1, 4133, (), -(2.0**20)),
+    ),
+    "a rise both ways": (lambda rel: rel * rel * 1.0, (ARRAY, 1, 4120, (), 2.0**40)),
     "query less key": (lambda rel: -np.maximum(rel, 0.0), (ARRAY, 1, 4133, (), -(2.0**20))),
     "either sign": (lambda rel: -np.abs(rel), (ARRAY, 1, 4133, (), -(2.0**20))),
     "a rise in the sign": (
@@ -69,8 +78,24 @@ OF_DISTANCES = {  # what is called; how, heads, count of distances, queries, the
         (f"{ARRAY}, key less query", 1, 4133, (), -(2.0**20)),
     ),
     "no sign": (lambda rel: 0 * rel + 2.0, (ARRAY, 1, 4120, (), 2.0)),
+    "no sign, of keys up to the query": (
+        lambda rel: 0 * rel + 2.0 if np.max(np.asarray(rel)) <= 0 else HUNDRED[100],
+        (f"{ARRAY}, key less query", 1, 4120, (), 2.0),
+    ),
     "text of a sign": (lambda rel: "a", f"called with {ARRAY}: it gives str, no real numbers"),
     "a length": (len, f"called with {ARRAY}: it gives one number of them all"),
+    "a number of one": (
+        lambda n: float(np.size(np.asarray(n)) == 1 and np.ravel(np.asarray(n))[0] == 0),
+        (ONE, 1, 4120, (), 0.0),
+    ),
+    "a number at the end": (
+        lambda n: float(np.ravel(np.asarray(n))[0] == 2**20),
+        (ARRAY, 1, 512, (), 0.0),
+    ),
+    "a number in the middle": (
+        lambda n: float(2000 < np.ravel(np.asarray(n))[0] < 3000),
+        (ARRAY, 1, 512, (), 0.0),
+    ),
     "129 heads": (
         lambda n: np.zeros((np.size(n), 129)),
         f"called with {ARRAY} of shape (4120,): it gives shape (4120, 129)",
@@ -327,8 +352,11 @@ OF_ROWS = {  # how; what is called; heads, distances, content, rows, the last va
         lambda s: s / (torch.arange(s.shape[-1]) + 2.0)[:, None],
         (1, 512, FACTOR, 512, 0.0),
     ),
+    "a sum of one query": ("scores", lambda s: s[..., -1:, :] - 2.0, (1, 512, "", 2, -2.0)),
+    "twice one query": ("scores", lambda s: 2 * s[..., -1:, :], (1, 512, "the scores", 0, 0.0)),
     "turned": ("scores", lambda s: s.flip(-1), "called with scores: it turns them"),
     "a turn": (HIDDEN, lambda x: x.flip(-1), "it is a rotation of queries and keys"),
+    "a longer turn": (HIDDEN, lambda x: x.flip(-1) * (1 + 1.2e-4), "it is a map of the features"),
     "a map": (HIDDEN, lambda x: 2 * x, "it is a map of the features: this is not a bias"),
     "gates": (HIDDEN, Of(gates), (3, 64, "gates of the content", 64, None)),
     "rising gates": (HIDDEN, Of(lambda x: gates(x, -1)), (3, 64, "the hidden states", 64, None)),
@@ -374,6 +402,7 @@ def test_a_function_of_queries_keys_and_positions_is_tried_as_one():
 def test_a_module_of_rows_has_the_heads_that_are_asked_for():
     of_heads = lambda h, n: -past(n)[None].expand(h, n, n)  # noqa: E731
     assert of_row(of_heads, 3, "heads and a length").values.shape == (3, 512)
+    assert of_row(lambda s: 2 * s, 3, "scores").content == FACTOR
 
 
 class OfScores(torch.nn.Module):
@@ -388,6 +417,16 @@ class OfScores(torch.nn.Module):
         return self.made(scores) - (at[:, None] - at).abs() * self.rate.detach()
 
 
+MOST = row_modules._RowModule(len, "scores", 1, 512).arguments(1)[0].abs().max().item()
+AT_MOST = [(49.9 * MOST, CAPPED), (50.5 * MOST, "the scores")]
+BEYOND = [(0.09, ""), (0.12, FACTOR), (0.45, FACTOR), (0.6, "the scores")]
+BY_ROW = [  # a factor by the row: the first rows say little, some in the middle are looked at
+    (lambda q: 1 + 0.5 * (q > 60), FACTOR),
+    (lambda q: 1 + (q > 200) * (q < 250), GROWING),
+    (lambda q: 1 + (q >= 25) * (q <= 30) + 1 * (q == 65) + 0.5 * (q > 300), GROWING),
+]
+
+
 @pytest.mark.parametrize(
     ("made", "content"),
     [
@@ -398,6 +437,15 @@ class OfScores(torch.nn.Module):
         (lambda s: 5 * torch.tanh(s / 5), CAPPED),
         (lambda s: s.clamp(-8, 8), CAPPED),  # where no usual score is: seen at large ones
         (lambda s: s.clamp(-500, 500), "the scores"),
+        (lambda s: s + 0.02 * s.roll(1, -1), "the scores"),
+        (lambda s: 2 * s.flip(-1), "the scores"),
+        *((lambda s, most=most: s.clamp(-most, most), said) for most, said in AT_MOST),
+        *((lambda s, by=by: s + by * s.sign(), said) for by, said in ((9e-5, ""), (12e-5, FACTOR))),
+        *((lambda s, by=by: s + by * s.sign() * (s.abs() > 100), said) for by, said in BEYOND),
+        *(
+            (lambda s, by=by: by(torch.arange(s.shape[-1]))[:, None] * s, said)
+            for by, said in BY_ROW
+        ),
         (lambda s: s * s.abs(), "the scores"),
     ],
 )
@@ -436,9 +484,18 @@ def test_gates_add_the_same_for_all_queries_and_never_less_than_nothing():
     sums = np.concatenate([[0], np.cumsum(gates)])
     summed = np.tril(sums[None, :] - sums[:, None])[None]
     assert row_modules._adds_gates(summed, 2 * summed, summed > -9)
-    other = summed.copy()
-    other[0, 4, 1] += 0.01
-    for one, two in [(summed, -summed), (-summed, summed), (summed, 0 * summed), (other, summed)]:
+    near, other = summed.copy(), summed.copy()
+    near[0, 4, 1] += 0.9e-4
+    other[0, 4, 1] += 1.2e-4
+    first = (np.eye(6)[:1] - np.eye(6)[:, :1])[None]  # the farthest step alone, which falls
+    assert row_modules._near(np.array([0.5, -0.5]), 0.5)
+    assert row_modules._adds_gates(near, summed, summed > -9)
+    assert row_modules._adds_gates(summed, 1e-6 * first, summed > -9)
+    falling = 1.2e-6 * first
+    for one, two in [
+        *((summed, -summed), (-summed, summed), (summed, 0 * summed), (other, summed)),
+        (falling, summed),
+    ]:
         assert not row_modules._adds_gates(one, two, summed > -9)
         assert not row_modules._adds_gates(two, one, summed > -9)
 

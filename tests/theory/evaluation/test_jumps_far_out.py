@@ -107,6 +107,8 @@ def test_every_entry_is_its_value(count, seed):
         ("ceil(cos(exp(-n)))", 1),
         ("floor(max(cos(exp(-n)),0))", 0),
         ("floor(3*sigmoid(n))", 2),
+        ("floor(log(cos(exp(-n))))", -1),
+        ("ceil(sqrt(tanh(n)))", 1),
         ("floor(where(n%3>0,tanh(-n),n))", -1),
         ("floor(exp(exp(-n)))", 1),
         ("sqrt(1+sinh(n)^2)-cosh(n)", 0),
@@ -245,6 +247,7 @@ def test_a_value_lies_within_the_bounds_beside_it(seed):
     [
         "sqrt(1-coth(n+1))*sqrt(1-coth(n+2))",
         "-max(n,atanh(2*n+1))",
+        "-relu(asin(n+1))",
         "acos(1+exp(-n))^2",
         "acosh(1-exp(-n))^2",
         "atanh(coth(n+1))",

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from contextlib import nullcontext
 
 import mpmath
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from flint import acb, arb, arb_series, ctx, fmpq
 
 from farfield.numerics.enclosures.compiled import compile_complex, compile_real
-from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
@@ -180,6 +181,30 @@ def test_what_a_tail_leaves_is_no_larger_than_was_proved(name, inside, leading, 
         assert all(acb(c).imag == 0 for c in found.terms.values())
 
 
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("binet", 1), ("psi_rest", 1), ("psi_slope", 1), ("erfcx", 1), ("omega_rest", 8)],
+)
+def test_a_tail_is_told_from_the_argument_on_where_its_bound_is_proved(name, least):
+    s = sympy.Symbol("s", positive=True)
+    for start, proved in ((least - 0.05, False), (least + 0.05, True)):
+        where = TailEnclosure(half_line(arb(start)), {level(1): fmpq(1)})
+        with precision(64), nullcontext() if proved else pytest.raises(Unproved):
+            tail_enclosure(ALL[name].node(s), s, where)
+
+
+def test_an_arctangent_in_the_right_half_plane_is_near_a_right_angle():
+    """|atan(z) - pi/2| < 0.56 where Re z > 0, |z| > 2."""
+    s = sympy.Symbol("s", positive=True)
+    for start, proved in ((1.9, False), (2.7, True)):
+        beyond = {level(1): fmpq(1), UNIT: acb(arb(0), arb(0, 1))}
+        where = TailEnclosure(half_line(arb(start)), beyond)
+        with precision(64), nullcontext() if proved else pytest.raises(Unproved):
+            (c,) = tail_enclosure(sympy.atan(s), s, where).terms.values()
+            right = acb(arb.pi() / 2) + acb(arb(0, 0.56), arb(0, 0.56))
+            assert c.contains(right) and c.real.rad() < 0.75 and c.imag.rad() < 0.65
+
+
 @pytest.mark.parametrize("name", ["binet", "psi_rest", "psi_slope", "omega_rest"])
 def test_a_remainder_is_told_right_of_0_alone(name):
     for z in (acb(arb(1, 1)), acb(-3), acb(0, 5)):
@@ -196,6 +221,7 @@ def test_a_remainder_is_told_right_of_0_alone(name):
         ("atan", (arb(0.5, 0.5), arb(2, 0.1)), False),
         ("atan", (arb(-0.5, 0.5), arb(2, 0.1)), False),
         ("atan", (arb(0, 0.1), arb(0, 1)), False),
+        ("atan", (arb(0, 0.1), arb(1.5, 0.1)), False),
         ("asin", (arb(0, 0.5), arb(0, 0.1)), True),
         ("asin", (arb(2), arb(1)), True),
         ("acos", (arb(2, 0.5), arb(0, 0.1)), False),

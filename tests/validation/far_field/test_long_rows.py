@@ -274,10 +274,31 @@ class Other(Own):
         (Plain(), "the bias Plain depends on more than the distance"),
         (Own(lambda k: k.sum(-1).flip(-1).cumsum(-1).flip(-1)), "reads other tokens"),
         (Own(lambda k: k.sum(-1).cumsum(-1)), "reads other tokens"),
+        (Own(lambda k: 1e5 + 0.25 * (k[:, :, :1, 0] > 0) + 0 * k[..., 0]), "reads other tokens"),
+        (Own(lambda k: 1e5 + 0.25 * (k[:, :, 5:, 0] > 0) + 0 * k[..., 0]), "reads other tokens"),
+        (Own(lambda k: 3.4e-6 * (k[:, :, :1, 0] > 0) + 0 * k[..., 0]), "reads other tokens"),
+        (Own(lambda k: 3.4e-6 * (k[:, :, 5:, 0] > 0) + 0 * k[..., 0]), "reads other tokens"),
         (Own(lambda k: k.sum((-1, -2))), "cannot be taken apart"),
         (Other(lambda k: k.sum(-1)), "do not add up to it"),
     ),
-    ids=("no form", "future", "past", "shape", "another sum"),
+    ids=(
+        "no form",
+        "future",
+        "past",
+        "first",
+        "last",
+        "first by 1.4e-5",
+        "last by 1.4e-5",
+        "shape",
+        "another sum",
+    ),
 )
 def test_what_far_keys_cannot_have_is_one_line(refusal, module, why):
     assert "accepted" in refusal(why, content_of, module, 4, 8)
+
+
+@pytest.mark.parametrize("at", [0, 5])
+def test_a_gate_that_moves_by_less_than_1e_5_is_one_of_its_own_token(at):
+    """By 9.6e-6, over four tokens; tensors round by less."""
+    read = Own(lambda k: 2.4e-6 * (k[:, :, at, None, 0] > 0) + 0 * k[..., 0])
+    assert content_of(read, 4, 8).module is read

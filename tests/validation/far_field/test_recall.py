@@ -156,6 +156,18 @@ def test_more_needles_are_asked_for_until_no_room_is_left(block, part):
     assert near == [*range(1024, 2048, 128)]
 
 
+def test_needles_stand_nearest_to_the_middles_of_equal_pieces_of_a_band():
+    """In parts of 128 tokens from where the band begins; of two that are as near, the nearer one
+    to the end. A quarter of 24 are within 2,048 tokens."""
+    near, within, beyond = (512, 2048, 6), (2048, 8192, 9), (8192, 16384 - 128, 9)
+    places = iter(distances(512, 16384, 8192, 24))
+    for low, high, count in (near, within, beyond):
+        for k in range(count):
+            part, middle = next(places) - low, (k + 1 / 2) * (high - low) / count
+            assert part % 128 == 0 and -64 <= part - middle < 64
+    assert not [*places]
+
+
 @pytest.mark.parametrize("repair", [Repair(), Repair(group=(2, 128)), Repair(window=300)])
 def test_an_end_of_several_says_what_it_says_alone(network, repair):
     """Each end of a row sees the row and itself: with another end in its place, or alone."""

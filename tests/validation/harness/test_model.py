@@ -152,7 +152,7 @@ def test_queries_are_turned_and_scaled_and_keys_are_turned(settings, last):
     x, at, count = plain.embed(TOKENS), torch.arange(40) - 20, torch.arange(1, 41).double()
     q, k, v = plain.layers[0].qkv(x)
     if layer.rope is not None:
-        q, k = rotated(q, at, layer.rope), rotated(k, at, layer.rope, -1)
+        q, k = rotated(q, at, layer.rope, 1), rotated(k, at, layer.rope, -1)
     for training in (False, True):
         factor, scale = torch.ones(4, 40).double(), layer.scale
         if scale is not None and scale.when in ("both", ("inference", "training")[training]):
@@ -209,7 +209,7 @@ def test_learned_absolute_positions_are_added_and_end():
 
 def test_a_score_function_is_the_table():
     i, j = torch.meshgrid(torch.arange(50), torch.arange(50), indexing="ij")
-    for name in ("alibi", "-2*log(1+n)", "-n^(1/2)/3", "[-n/4; -n/8; -n/3; -n/5]"):
+    for name in ("alibi", "-7/2", "-2*log(1+n)", "-n^(1/2)/3", "[-n/4; -n/8; -n/3; -n/5]"):
         bias = FixedBias(read(name, 4))
         add, table = bias.score_mod(torch.device("cpu")), bias.table(50)
         assert add is not None
@@ -268,6 +268,7 @@ def test_a_view_that_no_kernel_takes_is_refused(said, refusal):
 def test_the_views_of_kernels_are_the_bias():
     table = torch.from_numpy(ALIBI.bias(range(5)))
     assert torch.equal(ALIBI.tensor(5, dtype=torch.float64), table)
+    assert ALIBI.tensor(1).tolist() == [[0]] * 8
     rates = torch.tensor([1.0, 0.5], requires_grad=True)
     for source, power in ((RATE, 1), (PAIR, 2)):
         found = source.tensor(4, values={"r": rates})

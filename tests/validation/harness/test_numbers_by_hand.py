@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from farfield.numerics.masks import CAUSAL, Mask
 from farfield.theory.encodings import CATALOGUE, encoding
 from farfield.validation.harness import train as training
 from farfield.validation.harness.data import NOT_ASKED, InductionRows, Text
@@ -352,13 +353,15 @@ def test_a_setting_of_a_measurement_changes_its_rows(name, job):
         assert rows == others
 
 
-def test_rows_are_what_the_measures_give(job):
+@pytest.mark.parametrize("mask", [CAUSAL, Mask(window=5)])
+def test_rows_are_what_the_measures_give(job, mask):
     """Each column beside a direct call."""
     asked, model = job
     data, m = job_of(asked).data, asked.measure
-    rows = list(measured(job_of(asked), model))
+    rows = list(measured(job_of(asked), model, mask))
     for last, count in ((0, m.blocks), (1, m.last_tokens)):
-        for score in perplexities(model, data.held_out, (12, 24), count=count, last=last):
+        given = {"count": count, "last": last, "view": mask}
+        for score in perplexities(model, data.held_out, (12, 24), **given):
             (row,) = [
                 r for r in rows if (r["protocol"], r["length"]) == (score.protocol, score.length)
             ]
@@ -367,11 +370,11 @@ def test_rows_are_what_the_measures_give(job):
             assert score.perplexity == pytest.approx(math.exp(row["nats"]), rel=1e-6)
             assert row["targets"] == count * (24 if last == 0 else 1)
     fields = attention_field(
-        model, data.held_out, thresholds=m.thresholds, length=24, segments=2, rows=4
+        model, data.held_out, thresholds=m.thresholds, length=24, segments=2, rows=4, mask=mask
     )
     told = [r for r in rows if r["protocol"] == "attention"]
     assert [(r["eps"], r["erf"], r["trf"]) for r in told] == [(f.eps, f.erf, f.trf) for f in fields]
-    gradient = gradient_field(model, data.held_out, share=0.99, length=24, segments=2)
+    gradient = gradient_field(model, data.held_out, share=0.99, length=24, segments=2, mask=mask)
     first, *curve = [r for r in rows if r["protocol"] == "gradient"]
     assert (first["erf"], first["eps"], first["length"]) == (gradient.tokens, 0.01, 24)
     assert [(r["distance"], r["gradient"]) for r in curve] == gradient.curve

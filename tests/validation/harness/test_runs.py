@@ -583,6 +583,10 @@ def test_a_task_a_protocol_and_an_optimizer_come_from_outside(refusal, interrupt
     path.write_text(OUTSIDE.replace("momentum=0.9", "momentum=0.8"))
     assert job_of(own).key != key
     assert job_of(own.but(task=f"{path}:One")).data.vocabulary == 1
+    data, asked = job_of(own).data, []
+    data.batch = lambda *given: asked.append(given)
+    data.require(4, 9)
+    assert asked == [(2**63, 0, 1, 4), (2**63, 0, 1, 9)], "a row each, of none that is trained on"
     for wrong, said in (
         ({"task": f"{path}:Wide"}, "numbers from 0 to 2"),
         ({"task": f"{path}:Empty"}, "Empty has the vocabulary 0; accepted: Class"),

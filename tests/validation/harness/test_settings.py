@@ -105,6 +105,8 @@ def test_a_plan_is_every_combination_of_its_lists_each_once():
     ]
     pairs = Plan(runs=[{"encoding": "alibi", "betas": [[0.9, 0.95], [0.8, 0.9]]}]).expand()
     assert [r.betas for r in pairs] == [(0.9, 0.95), (0.8, 0.9)]
+    for name, each in (("text", ["a", "b"]), ("measure", [{"blocks": 2}, {"blocks": 3}])):
+        assert len(Plan(runs=[{"encoding": "alibi", name: each}]).expand()) == 2
 
 
 def test_a_preset_may_be_a_file_and_is_overridden(tmp_path):
@@ -131,7 +133,7 @@ def test_an_encodings_table_may_carry_its_names():
         ("none.py:Own", "'none.py' cannot be read"),
         ({"label": "x", "layers": ["0", "0", "0", "sinusoidal"]}, "layer 4: sinusoidal acts on no"),
         ({"label": "x", "layers": [{"mechanism": "-n", "base": 5.0}] * 4}, "base belongs to a rot"),
-        ({"label": "x", "layers": [{"mechanism": "rope", "share": 0.01}] * 4}, "share 0.01 of a"),
+        ({"label": "x", "layers": [{"mechanism": "rope", "share": 1 / 16}] * 4}, "of a head of 16"),
         (
             {"label": "x", "layers": [{"mechanism": "rope", "rope": {"share": 0.5}}] * 4},
             "rope beside a mechanism",
@@ -163,6 +165,8 @@ def test_the_facts_of_an_encoding_are_its_formulas():
     for name in ("rope", "xpos"):
         (layer, *_) = understood(settle("tiny", {"encoding": name})).layers
         assert layer.rope.decay is (name == "xpos")
+    pair = {"mechanism": "rope", "share": 0.07}  # 0.56 pairs of 16 dimensions: one is turned
+    assert understood(Run(encoding={"label": "x", "layers": [pair] * 4})).layers[0].rope
 
 
 ROPE = {"mechanism": "rope", "base": 500.0, "window": 6, "bias": "-n/4"}

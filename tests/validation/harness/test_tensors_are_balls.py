@@ -104,6 +104,7 @@ def test_learned_biases_train_from_the_first_step(text):
 def test_what_tensors_do_not_hold_is_refused_with_its_distance(refusal):
     for text, said in (
         ("a*log(1-tanh(n)^2)", r"at distance 1\d .*accepted are"),
+        ("-a*lambertw(n)", "LambertW has no differentiable form here; accepted"),
         ("-acos(1/(1+a*n))", "gradient at distance 0 that is not finite"),
         ("-acos(1/(1+a*(n-3)^2))", "gradient at distance 3 that is not finite"),
     ):
@@ -127,7 +128,7 @@ def test_the_least_and_the_largest_of_a_tensor_and_a_number_keep_its_type():
 
 
 def test_each_head_has_a_formula_of_its_own():
-    row = LearnedBias(encoding("[-a*n; -log(1+n)/a; -2*a*n]"), 3)
+    row = LearnedBias(encoding("[-a*n; -log(1+n)/a; -2*a*n; -3]"), 4)
     a = row.values["a"].detach()
-    wanted = [-a[0], -math.log(2) / a[1], -2 * a[2]]
+    wanted = [-a[0], -math.log(2) / a[1], -2 * a[2], -3]
     assert row.table(2)[:, 1].tolist() == pytest.approx([float(x) for x in wanted])

@@ -3,11 +3,19 @@
 import math
 from dataclasses import replace
 
+import gguf
 import pytest
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.audit import audit
-from farfield.validation.models.gguf_files import HEADS, LAYERS, NUMBER, described_gguf, facts
+from farfield.validation.models.gguf_files import (
+    HEADS,
+    LAYERS,
+    NUMBER,
+    describe_gguf,
+    described_gguf,
+    facts,
+)
 from farfield.validation.models.outline import LayerOutline, Rotary
 
 FAR = LayerOutline(
@@ -200,6 +208,20 @@ def test_what_a_header_lacks(tmp_path):
     assert len(facts()) > 80 and facts()["llama"] == {}
     bare = described(tmp_path, "llama", {"context_length": None, "vocab_size": None})
     assert (bare.trained, bare.vocabulary, bare.longest) == (None, 0, None)
+
+
+def test_the_tokens_of_a_header_are_told_by_their_number_and_other_lists_are_not(tmp_path):
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
+    writer.add_block_count(2)
+    writer.add_token_list(["a", "b", "c"])
+    writer.add_token_scores([0.5, 0.25, 0.25])
+    writer.add_bos_token_id(7)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    found = describe_gguf(tmp_path / "x.gguf")
+    own = {k.rpartition(".")[2]: v for k, v in found.values.items() if k.startswith("tokenizer.")}
+    assert own == {"tokens": 3, "bos_token_id": 7} and found.vocabulary == 3
 
 
 MOST = [
