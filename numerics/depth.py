@@ -93,9 +93,7 @@ class LayeredReceptiveField(BiasAnswer):
     rule: float | None = None
 
     def span(self) -> tuple[float, float] | None:
-        if self.tokens is None and self.bracket is not None:
-            return self.bracket.span()
-        return super().span()
+        return super().span() if self.bracket is None else self.bracket.span()
 
     def _cases(self) -> Cases:
         template = "through {layers}, {share} of the influence on a token comes from "

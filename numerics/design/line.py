@@ -252,7 +252,7 @@ class ParameterLine:
         """The range of a quantity over the parameters that are tried, in words."""
         try:
             spans = [quantity.answer(self.bias(self.at(u))).span() for u in self.reach]
-            low, high = sorted(ends[0] for ends in spans if ends is not None)
+            (low, _), (_, high) = sorted(ends for ends in spans if ends is not None)
         except (*UNKNOWN, ValueError):
             return f"its {quantity.words()} is not known near the ends"
         shown = [_count(x) if quantity.integer else decimal(x, 4) for x in (low, high)]

@@ -4,10 +4,13 @@ import itertools
 import math
 import re
 import time
+import tomllib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import sympy
+from flint import arb
 from sympy import Integer, Rational, S, Symbol
 
 import farfield
@@ -28,6 +31,7 @@ from farfield.theory.algebra.door import budget, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.notation import expression_latex, expression_line
+from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 
 a = Symbol("a", positive=True)
@@ -484,6 +488,11 @@ def test_an_integer_that_is_not_reached_has_neighbours():
     assert found.label == "approximate"  # layers are a model in float64
     jump = design("-floor(n/4)/a", horizon=5, dtype="fp16")  # 5 keys have the bias of 4
     assert (jump.nearest, jump.status, jump.label) == ((4, 8), "exact", "certified")
+    twice = design("-floor(n/4)/a", horizon=5, dtype="fp16", trf="<=1000")
+    assert (twice.nearest, twice.status) == ((4, 8), "exact")
+    even = design("where(n%2==0,-a*n,-oo)", layered=4, layers=2)  # no formula shows that
+    assert (even.nearest, even.status, even.label) == ((3, 5), "unknown", None)
+    assert (even.reason.code, even.monotone) == ("tie", True)
     heads = design("window", layered=[201, 202], layers=12)
     assert heads.values == () and heads.heads[0].value is not None and heads.encoding is None
     assert heads.reason.code == "never" and "2 heads with" not in heads.text()
@@ -501,19 +510,20 @@ def undecided_beyond(monkeypatch, limit):
     monkeypatch.setattr(ParameterLine, "holds", asked)
 
 
-def test_a_tie_at_a_decimal_is_passed_by_a_third_of_a_unit(monkeypatch):
-    holds, ties = ParameterLine.holds, []
+@pytest.mark.parametrize(("goal", "reached"), [("512", 512), ("<=512, <=600", 5)])
+def test_a_tie_at_a_decimal_is_passed_by_a_third_of_a_unit(monkeypatch, goal, reached):
+    holds = ParameterLine.holds
 
     def asked(line, bound, value):
-        ties.extend([value] * (not ties))
-        if value in ties:
+        if (value * 10**13).is_Integer:
             raise Unreachable("a tie")
         return holds(line, bound, value)
 
     monkeypatch.setattr(ParameterLine, "holds", asked)
-    found = design("-a*n", trf=512, eps="1/100")
-    assert ties[0] + Rational(1, 3 * 10**13) in (*found.low, *found.high)
-    assert found.achieved == 512 and found.value == Rational(1, 111)
+    found = design("-a*n", trf=goal, eps="1/100")
+    for end in (*found.low, *(found.high or ())):
+        assert (end * 10**13 - Rational(1, 3)).is_Integer
+    assert (found.achieved, found.value) == (reached, Rational(1, 111 if reached == 512 else 1))
 
 
 def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):
@@ -871,10 +881,10 @@ def test_a_quantity_is_what_its_record_says(name):
 
 def test_no_bias_reaches_more_than_the_keys_that_share_alike():
     """Of k keys alike each has a share of 1/k; e^29 others make up for 29 nats."""
-    for given, most in (({"share": f"1/{k}"}, k) for k in range(2, 9)):
-        asked = quantity("reach", {"advantage": 0, **given})
+    for share, most in (*((f"1/{k}", k) for k in range(2, 9)), ("10000000/79999988", 7)):
+        asked = quantity("reach", {"advantage": 0, "share": share})
         assert asked.most(asked) == most
-    near, far = (quantity("reach", {"advantage": x}) for x in (29, "61/2"))
+    near, far = (quantity("reach", {"advantage": x}) for x in (29, 30))
     assert near.most(near) == 1 + math.floor(math.exp(29)) and far.most(far) is None
 
 
@@ -909,8 +919,66 @@ def test_a_share_that_is_met_exactly_is_within_a_bound_that_holds_it():
 
 def test_a_resolution_is_ordered_where_every_weight_lies_on_one_fall():
     asked = quantity("resolution", {})
-    for bias, ordered in ((-a * sympy.log(1 + n), True), (a / (n - S.Half), False)):
-        assert asked.ordered(asked, bias, a) is ordered
+    for bias, ordered in (
+        (-a * sympy.log(1 + n), True),
+        (-a * sympy.log(1 + n) - n + a**2, False),  # two functions of the distance
+        (a / (n - S.Half), False),
+        (-sympy.log(a + n), False),
+        (sympy.Piecewise((0, n < a), (S.NegativeInfinity, True)), True),
+        (sympy.Piecewise((-n, n < a), (S.NegativeInfinity, True)), False),
+    ):
+        assert asked.ordered(asked, bias, a) is ordered, bias
+    row = quantity("resolution", {"length": 64})
+    assert row.ordered(row, -a * sympy.log(1 + n), a) is False
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_gauge_is_negative_exactly_where_the_quantity_is_within_the_limit(name):
+    """Of a row whose series diverges, just below the value and at it; of the model without one."""
+    length = None if name == "layered" else 64
+    asked = quantity(name, RECORDS[name][0] | {"advantage": 4, "length": length})
+    bias = -sympy.log(1 + n) * (Rational(2, 5) if length else 2)
+    value = Rational(asked.number(bias))
+    below, above = (value - 1, value) if asked.integer else (value * 0.999, value * 1.001)
+    with precision(128):
+        assert asked.measured(bias, Rational(below)) >= 0 > asked.measured(bias, Rational(above))
+
+
+def test_what_is_not_told_to_be_above_0_or_0_is_left_to_the_answer():
+    wide = replace(answered(3, 3), ratio=lambda *_: arb(0, 1), keys="")
+    assert wide.measured(-n, Integer(2)).is_nan() and not wide.within(-n, Integer(2))
+    every = quantity("window", {"error": 2})
+    assert every.within(-n, S.One) and every.measured(-n, S.One) == -math.inf
+
+
+def test_a_gauge_has_no_value_where_its_model_has_none(monkeypatch):
+    monkeypatch.setattr("farfield.numerics.design.targets.MAX_LAGS", 8)
+    layered = quantity("layered", {"layers": 2})
+    assert layered.measured(-n, Integer(8)).is_finite()
+    for asked, limit, why in (
+        (layered, 9, "beyond the 8 distances of the model in float64"),
+        (quantity("reach", {"advantage": 7}), 1000, "the price is finite and beyond float64"),
+    ):
+        with pytest.raises(Unreachable, match=why):
+            asked.measured(-sympy.exp(n), Integer(limit))
+
+
+@pytest.mark.parametrize(("limit", "bind"), [(64, 1), (100, 2)])
+def test_the_bounds_of_an_edge_are_those_that_fail_just_outside(limit, bind):
+    """The field of -a n has at most k keys where a > log(100)/k."""
+    line = ParameterLine(read_family("-a*n"), sympy.Interval.open(0, S.Infinity), -1)
+    bounds = [Target(quantity("trf", {}), "<=", Integer(k)) for k in (64, 100)]
+    edge = [Rational(str(sympy.log(100).evalf(20) / limit * (1 + x))) for x in (-1e-6, 1e-6)]
+    assert line.binding(bounds, edge) == bounds[:bind]
+
+
+@pytest.mark.parametrize("ends", [(1, 2), (sympy.sqrt(2), sympy.pi)])
+def test_an_end_of_convergence_lies_between_a_parameter_outside_and_one_inside(ends):
+    line = ParameterLine(read_family("-a*n"), sympy.Interval.open(*ends))
+    low, high = (line.convergent(k) for k in (0, 1))
+    assert low[0] <= ends[0] < low[1] and high[1] < ends[1] <= high[0]
+    for end, (outside, inside) in zip(ends, (low, high), strict=True):
+        assert (outside == end) is isinstance(end, int) and abs(outside - inside) < 2e-10
 
 
 # -- several targets, several heads, several families ---------------------------------------------
@@ -940,6 +1008,9 @@ def test_a_design_is_a_plan_that_trains(tmp_path):
     from farfield.validation.harness.settings import read_plan
 
     place = tmp_path / "plan.toml"
+    one = tomllib.loads(design("-a*n", trf=">=2", eps="1/10").plan("tiny"))
+    named = {"name": "-n", "label": "-a*n, designed"}
+    assert one == {"title": "TRF(10 %) >= 2", "runs": [{"preset": "tiny", "encoding": named}]}
     found = design("alibi", trf=(16, 256), heads=6)
     place.write_text(found.plan())
     (run,) = read_plan(place).expand()
@@ -996,6 +1067,11 @@ BAD = [
         ("alibi",),
         {"trf": ">=1024", "leak": "<=1e-30", "trained": 64},
         r"no m of alibi meets both leak .* needs m >= 1.07934, and TRF.* needs m <= 0.00450163",
+    ),
+    (  # the decimals 0.071955784155, ...6 and ...7 lie around log(100)/64 and the other threshold
+        ("-a*n",),
+        {"trf": "<=64", "leak": f">={math.exp(-64 * 0.0719557841555):.18f}", "trained": 64},
+        r"no a of -a\*n meets both TRF\(1 %\) <= 64",
     ),
     (("-a*n",), {"trf": (4, 8), "heads": 1025}, "from 1 to 1024"),
     (("-a*n",), {"trf": []}, "trf has 0 targets; accepted"),

@@ -154,6 +154,7 @@ TELESCOPE = "-log(n+1)-log(n+2)"
         ("-((n-50)^2)/100", 4, {}, Exact(21), ((40, 60),)),
         ("n/4", 7, {"length": 10**9}, Exact(22), ((10**9 - 22, 10**9 - 1),)),
         ("-log(1+n)", 4, {"length": 50}, Exact(12), ((0, 11),)),
+        ("log(4)", 0, {"length": 3, "share": "1/3"}, Exact(3), ((0, 2),)),  # a tie of irrational p
     ],
 )
 def test_reaches_by_hand(text, advantage, options, answer, intervals):
@@ -194,9 +195,9 @@ def test_rows_that_balls_do_not_sum_are_priced_in_floats(monkeypatch, f, share):
     _series.cache_clear()
     length = 800
     prices = head_prices(encoding(f).bias(np.arange(length)))[0]
-    bar = prices + math.log(sympy.Rational(share) / (1 - sympy.Rational(share)))
-    for gain in (-9, 0.25, 1.5, 4, 2000):
-        found, inside = reach(f, gain, share=share, length=length), bar <= gain
+    odds = math.log(sympy.Rational(share) / (1 - sympy.Rational(share)))
+    for gain in (-9, 0.25, 1.5, 4, 2000, prices[7]):
+        found, inside = reach(f, gain, share=share, length=length), prices <= gain - odds
         ends = np.flatnonzero(np.diff(np.concatenate([[0], inside, [0]])))
         assert found.tokens == inside.sum() and found.label == "approximate"
         assert found.intervals == tuple((a, b - 1) for a, b in ends.reshape(-1, 2).tolist())[:64]

@@ -215,6 +215,11 @@ def test_layers_whose_largest_step_is_not_reached_have_a_lower_bound(f, nines, w
     assert str(found.reason) == why
 
 
+def test_a_step_that_hardly_ever_leaves_the_token_reaches_one():
+    found = layered_receptive_field("-n", 3, mixing="1e-12", q="0.9999999999")
+    assert (found.bracket, found.span()) == (Bracket(1, 1), (1, 1))
+
+
 def test_a_bracket_of_hundreds_of_digits_is_rounded_outward():
     """P(largest step > x) = 1 - (1 - a T_{x+1}/B)^R <= 1 - q, at both ends by Hurwitz's zeta."""
     layers = 4

@@ -118,7 +118,7 @@ def _instead(path: Path) -> str:
         if close := nearest(path.name, [p.name for p in beside]):
             close = str(path.with_name(close))
             return f"does not exist; did you mean {close!r}? accepted: {_ACCEPTED}"
-        if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)) and not path.parent.is_dir():
+        if re.fullmatch(r"\w[\w-]*/[\w.-]+", str(path)) and not path.parent.is_dir():
             return f"is not in the hub's cache; download it first: hf download {path}"
         return f"does not exist; accepted: {_ACCEPTED}"
     if not path.is_dir():

@@ -154,6 +154,47 @@ def test_logits_that_grow_need_windows_that_grow(refusal):
     refusal("give row", certified_window, "-n", "1/10", 1, 1, temper=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "claim"),
+    [
+        ("-n/2", {}, "15 keys are enough, and necessary"),
+        ("-n/2", {"error": 2}, "one key is enough"),
+        ("-log(1+n)", {}, "there is none"),
+        (
+            "rope",
+            {"error": "1/10", "row": 1000},
+            "993 keys are enough in a row of 1000, and necessary",
+        ),
+        ("stick_breaking", {"error": "1/10"}, "8 keys are enough, and necessary in long rows"),
+    ],
+)
+def test_the_proof_of_a_window_says_how_many_keys_are_enough(name, options, claim):
+    found = certified_window(name, **{"error": "1/100"} | options)
+    assert found.proof.claim == claim
+    assert {found.subject, window_error(name, 9, 1, 1).subject} == {encoding(name).name}
+
+
+@pytest.mark.parametrize(("temper", "scale"), [(None, 1), ("1/4", 0.25), (2, 2)])
+def test_a_scalable_softmax_scales_by_the_logarithm_of_the_row(temper, scale):
+    """Without a number the scale is log i itself."""
+    i, beta, eta = 64, 0.25, 1.9
+    found = certified_window("ssmax", "19/10", "1/4", 1, row=i, temper=temper).width
+    errors = [largest_error(np.zeros(i), j, beta * scale * math.log(i)) for j in (found, found - 1)]
+    assert errors[0] <= eta < errors[1]
+
+
+def test_a_budget_of_twice_the_values_is_met_by_one_key():
+    for name, wide in (("rope", 64), ("fire", None)):
+        assert certified_window(name, 6, 1, 3, row=64).width == 1
+        assert certified_window(name, 6, 1, 3).width == 1
+        assert certified_window(name, 5, 3, 3, row=64).width == wide
+        assert certified_window(name, 5, 3, 3).width == math.inf
+    least = str(certified_window("rope", "1/10", 1, 1).reason)
+    assert "in rows of 8.389 j keys and more" in least  # 1 + e^2
+    learned = certified_window("fire", 5, 3, 3, row=64).reason
+    assert (learned.code, "is learned" in str(learned)) == ("missing_bound", True)
+
+
 def test_gates_below_one_are_an_alibi():
     """The bound of the mass outside is `gated_ratio` of theory/formal/GatedDecay.v."""
     gamma, found = 0.8, certified_window("fox", "1/10", 1, 1, gate="4/5").width
@@ -168,6 +209,7 @@ def test_gates_below_one_are_an_alibi():
 def test_stick_breaking_uses_up_the_stick():
     """By `stick_window_error` of theory/formal/StickBreaking.v, with values of norm 1."""
     assert certified_window("stick_breaking", "99/100", 1, 1).width == 1
+    assert certified_window("stick_breaking", 3, 1, 3).width == 1
     found = certified_window("stick_breaking", "1/10", 1, 1).width
     survive = 1 / (1 + math.exp(-1))
     assert survive**found <= 0.1 < survive ** (found - 1)
