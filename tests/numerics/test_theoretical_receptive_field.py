@@ -492,6 +492,15 @@ def test_floats_of_one_head_mark_the_answer_of_all(monkeypatch):
     found = theoretical_receptive_field(["-n*sin(n)^2", "n/10"], "1/100", length=5_000)
     assert [h.label for h in found.heads] == ["approximate", "certified"]
     assert (found.tokens, found.label) == (found.heads[1].tokens, "approximate")
+    assert [h.verdict for h in (found, *found.heads)] == [None] * 3
+
+
+def test_the_total_is_that_of_the_finest_comparison():
+    """T_6 / B is told from eps at 256 bits."""
+    with mpmath.workdps(70):
+        above = Fraction(1 + int(mpmath.zeta(2, 7) / mpmath.zeta(2) * 2**180), 2**180)
+    found = theoretical_receptive_field("-2*log(1+n)", above)
+    assert found.tokens == 6 and found.total.rel_accuracy_bits() > 200
 
 
 @pytest.mark.parametrize(
