@@ -517,14 +517,19 @@ def _stepped(step: Callable[[Expr], Expr], x: Expr) -> Expr:
 
 def _exponential(x: Expr) -> Expr:
     """exp(x), as 1 and the rest of an argument that may be near 0."""
-    return sympy.exp(x) if logarithm(x) is None else 1 + expm1(x)
+    return 1 + expm1(x) if logarithm(x) is not None or _is_small(x) else sympy.exp(x)
 
 
 def _rest_of_one(x: Expr) -> Expr | None:
     """What is added to 1, if it is small far out."""
     constant, rest = x.as_coeff_Add()
-    far = PLAIN.enclose(rest, 64, {n: FAR}) if constant == 1 else None
-    return None if far is None or not abs(far) < DISTURBANCE else rest
+    return rest if constant == 1 and _is_small(rest) else None
+
+
+def _is_small(x: Expr) -> bool:
+    """Whether it is, far out."""
+    far = PLAIN.enclose(x, 64, {n: FAR})
+    return far is not None and bool(abs(far) < DISTURBANCE)
 
 
 def _raised(base: Expr, exponent: Expr) -> Expr:
@@ -564,7 +569,7 @@ _FORMS: dict[Any, Callable[..., Expr]] = {
     sympy.frac: lambda x: x - _stepped(sympy.floor, x),
     sympy.tanh: lambda x: 1 - 2 / (sympy.exp(2 * x) + 1),
     sympy.coth: lambda x: 1 + 2 / (sympy.exp(2 * x) - 1),
-    sympy.erf: lambda x: 1 - sympy.erfc(x),
+    sympy.erf: lambda x: sympy.erf(x) if _is_small(x) else 1 - sympy.erfc(x),
     sympy.sinh: lambda x: (sympy.exp(x) - sympy.exp(-x)) / 2,
     sympy.cosh: lambda x: (sympy.exp(x) + sympy.exp(-x)) / 2,
     sympy.asin: lambda x: sympy.pi / 2 - 2 * sympy.atan(_half_angle(x)),

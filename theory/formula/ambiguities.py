@@ -73,7 +73,7 @@ def _divides(p: Reading, base: Expr, exponent: list[Token], after: Token) -> boo
     kind, value, _ = exponent[-1]
     if kind == "name" and after[0] == "name":
         return after[1] != p.distance and _is_single(p, after)
-    if after[0] != "number" or len(after[1]) > 9 or not float(after[1]).is_integer():
+    if after[0] != "number" or not float(after[1]).is_integer():
         return False
     below = int(float(after[1]))
     small = 2 <= below <= _FRACTION
@@ -165,7 +165,7 @@ def require_remainder(p: Reading, begin: int, op: str) -> None:
     if p.token[0] == "end":
         what = "a remainder" if op == "%" else "a rounded quotient"
         p.fail(place, f"nothing stands behind {op}; expected the divisor of {what}")
-    if factors[0][1] == "-" and p.text[factors[0][2]] in "-\u2212":
+    if factors[0][1] == "-":
         inner = shortened(p.text[factors[1][2] : place].strip(), 30)
         last = p.token[1]
         p.fail(
@@ -218,8 +218,7 @@ def require_factor(p: Reading, value: str, column: int) -> None:
 
 def require_group(p: Reading) -> None:
     """Refuse braces outside of LaTeX that are no exponent and no argument, as in `-{n/2}`."""
-    before = p.tokens[p.position - 1] if p.position else ("op", "", 0)
-    if not p.latex and before[1] not in SPELLINGS:
+    if not p.latex and p.tokens[p.position - 1][1] not in SPELLINGS:
         p.fail(p.column, _BRACES)
 
 

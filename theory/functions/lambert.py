@@ -23,12 +23,13 @@ omega_rest = auxiliary(
 
 
 def _complex_omega_rest(analytic: bool, s: acb) -> acb:
-    """v with v = -log1p((v - log s)/s), a contraction for |omega| >= 2; LambertW for small s."""
+    """v with v = -log1p((v - log s)/s), a contraction for |omega| >= 2; for small s LambertW, which
+    is another branch where |Im s| > pi."""
     if not s.real > 0:
         return NAN
     if not s.abs_lower() > 64:
         w = s.exp().lambertw()
-        return w - s + s.log(analytic=analytic)
+        return w - s + s.log() if abs(s.imag) < 3 else NAN
     log, centre = s.log(), s.mid()
     guess, centre_log = acb(0), centre.log()
     for _ in range(ctx.prec.bit_length()):

@@ -236,6 +236,8 @@ BAD = {  # the text, and what the message about it says
     "1e999999*n": "column 1: a number of more than 1000 digits",
     "(2*n)**9999": "column 1: has a constant factor of more than 12000 bits",
     "1" * 1001 + "*n": "column 1: a number of more than 1000 digits",
+    r"n\frac{1}23": "column 11: unexpected '3'; write * for a product",
+    r"n\frac1234": "column 9: unexpected '34'; write * for a product",
     "clip()*n": "column 1: clip takes a value, a least and a greatest one",
     "clamp(min=1)+n": "column 1: clamp takes a value, a least and a greatest one",
     "Log(1+n)": "column 1: unknown function 'Log'; did you mean 'log'?",

@@ -26,6 +26,7 @@ REFUSED = {  # the text: the column and both readings, as the message says them
     "-n^3/5": (2, "n^(3/5)", "(n^3)/5"),
     "-a/2 n": (6, "(a/b)*c", "a/(b*c)"),
     "\u2212n % 64": (1, "(-n) % 64", "-(n % 64)"),
+    "\u2013n % 64": (1, "(-n) % 64", "-(n % 64)"),
     "-n^1.0/2": (2, "n^(1.0/2)", "(n^1.0)/2"),
     "-n^3/2.0": (2, "n^(3/2.0)", "(n^3)/2.0"),
     "-n^1//2": (2, "n^(1//2)", "(n^1)//2"),
@@ -170,6 +171,11 @@ READ = {  # the text: what it means, in a text that can be read in one way
     "-2e**n": "-2*exp(n)",
     "-n^2**3/4": "-(n^8)/4",
     "-n^a/7": "-(n^a)/7",
+    "-n^a/1e999": "-(n^a)/1e999",
+    "-(1+n)^n/64": "-((1+n)^n)/64",
+    "-e^-n*(1+n)": "-exp(-n)*(1+n)",
+    "-log{1+n}": "-log(1+n)",
+    "-(1+n)k": "-(1+n)*k",
     "-n^5/6": "-(n^5)/6",
     "-n^3/1": "-n*n*n",
     "-n^3/2.5": "-(n*n*n)*2/5",
@@ -248,7 +254,7 @@ def test_the_name_of_something_else_is_no_parameter_unless_it_is_said(refusal, n
     ["Piecewise((1, n < 3))", "Piecewise((1, n < 3), (2, 5 < n < 9))", "Piecewise((1, i - j < 3))"],
 )
 def test_pieces_that_end_are_refused_with_a_distance_that_has_no_value(refusal, text):
-    refusal(r"no value is given for large n.*\(value, True\)", read, text)
+    refusal(r"column 1: no value is given for large n.*\(value, True\)", read, text)
     rest = ", (n, n > 4))".replace("n", "i - j" if "j" in text else "n")
     assert read(text.removesuffix(")") + rest).has(sympy.Piecewise)
 
