@@ -5,7 +5,8 @@ The verdict is on the formula as it is written. A remark is a sentence beside it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sympy
 from sympy import Expr, Rational, S
@@ -34,7 +35,7 @@ def remarks(formula: Expr) -> Iterator[str]:
         if slope > 0:
             yield f"This bias grows with the distance. If a sign is lost, write -({line})."
         else:
-            logit = door.expand_log(sympy.log(formula), force=True)
+            logit = door.expand_log(sympy.log(formula))
             shown = expression_line(logit, unicode=False)
             yield f"p(n) is the bias of a logit. If {line} is the weight itself, write {shown}."
     for name in sorted({s.name for s in formula.free_symbols} & {*ROW_NAMES}):
@@ -93,16 +94,16 @@ def with_infinity(formula: Expr) -> Expr:
     def masks(e: Expr) -> bool:
         return bool(e.is_Rational and e <= MASKED)
 
-    swap: dict[Expr, Expr] = {}
-    for e in formula.atoms(sympy.Piecewise):
-        swap[e] = e.func(
-            *((S.NegativeInfinity if masks(v) else v, c) for v, c in e.args), evaluate=False
-        )
+    pieces: dict[Expr, Sequence[Any]] = {e: e.args for e in formula.atoms(sympy.Piecewise)}
     for e in formula.atoms(sympy.Mul):
         factor, rest = e.as_coeff_Mul()
         if masks(factor) and isinstance(rest, sympy.Piecewise):
-            values = [(factor * v, c) for v, c in rest.args]
-            swap[e] = sympy.Piecewise(
+            pieces[e] = [(factor * v, c) for v, c in rest.args]
+    return formula.xreplace(
+        {
+            e: sympy.Piecewise(
                 *((S.NegativeInfinity if masks(v) else v, c) for v, c in values), evaluate=False
             )
-    return formula.xreplace({k: v for k, v in swap.items() if k != v})
+            for e, values in pieces.items()
+        }
+    )

@@ -13,8 +13,6 @@ from farfield.theory.answers.blocks import Block, facts, sentence
 from farfield.theory.answers.notation import shortened
 from farfield.theory.mechanisms import MECHANISMS, Mechanism
 
-BLOCKS = "every row sees at most this many keys"
-
 
 @dataclass(frozen=True, repr=False)
 class Windowable(Answer):
@@ -39,7 +37,7 @@ class Windowable(Answer):
             False: "no fixed window is ever enough: outside it the mass tends to 1 as rows grow.",
             None: "whether a window is ever enough is not known: {why}.",
         }[self.value]
-        if self.condition is not None and self.value is None:
+        if self.condition is not None:
             template = "a long enough window is enough exactly if {condition}."
         return (
             sentence(
@@ -49,7 +47,7 @@ class Windowable(Answer):
                 condition=self.condition,
                 why=str(self.reason),
             ),
-            facts(theorem=self.theorem or None, where="; ".join(self.hypotheses) or None),
+            facts(theorem=self.theorem, where="; ".join(self.hypotheses)),
         )
 
 
@@ -71,12 +69,17 @@ def of_series(converges: object, subject: str, reason: Reason | None = None) -> 
     return _of_rule(rule, subject)
 
 
-def of_support(keys: int, subject: str, theorem: str = "bca-support") -> Windowable:
+def of_support(keys: int, subject: str) -> Windowable:
     """For bounded support, as blockwise causal attention or a sliding window has it: a window of
     `keys` loses none."""
-    why = Reason(Code.BOUNDED_SUPPORT, BLOCKS)
     hypotheses = (f"every row sees at most {keys} keys",)
-    return _of_rule(Mechanism("support", "", True, theorem, hypotheses, reason=why), subject)
+    return Windowable(
+        True,
+        theorem="bca-support",
+        hypotheses=hypotheses,
+        label=Label.THEOREM,
+        subject=subject,
+    )
 
 
 def of_mechanism(name: str, subject: str, seen: Seen | None = None) -> Windowable:

@@ -101,8 +101,14 @@ def test_what_compiled_libraries_raise_beneath_farfield_is_a_bug(monkeypatch):
 
 def test_what_is_no_bug_is_told_as_it_is(monkeypatch):
     monkeypatch.delenv("FARFIELD_TRACEBACK")
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'trained'"):
-        farfield.leak("-n")
+    calls = {
+        "leak": lambda: farfield.leak("-n"),
+        "check": farfield.check,  # by the name that was typed
+        "Encoding.bias": farfield.encoding("-n").bias,
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=rf"^{name}\(\) missing 1 required positional argument"):
+            call()
     with pytest.raises(farfield.InputError) as told:
         farfield.leak("-m", 8)
     assert type(told.value) is not InternalError

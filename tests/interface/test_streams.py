@@ -106,17 +106,20 @@ def test_a_file_is_written_in_its_place_and_what_is_no_file_takes_the_content(tm
 
 
 def test_what_a_killed_process_left_goes_with_the_next_file(tmp_path, monkeypatch):
-    """What is still written stays, as does a file that only begins as they do."""
+    """What is still written stays, as do a file that only begins as they do and one that is empty:
+    it may be about to be locked."""
     kill = "import os; os.fsync = lambda file: os.kill(os.getpid(), 9)"
     code = f"{kill}; from pathlib import Path; from farfield.theory.files import write"
     line = [sys.executable, "-c", f"{code}; write(Path('a'), b'half')"]
     assert subprocess.run(line, cwd=tmp_path).returncode == -9
     assert [x.name[:9] for x in tmp_path.iterdir()] == [".partial-"]
     (tmp_path / ".partial-notes").write_bytes(b"mine")
+    (tmp_path / ".partial-0123456789abcdef").touch()
     within = iter([b"first", None])
     monkeypatch.setattr(
         os, "fsync", lambda file: next(within) and write(tmp_path / "b", b"in time")
     )
     write(tmp_path / "c", b"whole")
     held = {x.name: x.read_bytes() for x in tmp_path.iterdir()}
-    assert held == {"b": b"in time", "c": b"whole", ".partial-notes": b"mine"}
+    kept = {".partial-notes": b"mine", ".partial-0123456789abcdef": b""}
+    assert held == {"b": b"in time", "c": b"whole"} | kept

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from farfield import check_convergence, encoding
+from farfield.theory.windowability import of_series
 
 TABLE = [0, -1, -0.5]
 SQUARE = -np.tril(np.subtract.outer(np.arange(8.0), np.arange(8.0)))
@@ -453,9 +454,14 @@ def test_a_verdict_says_what_it_holds(asked):
     lines = found.text(width=1000, details=True).splitlines()
     assert (found.implication in map(str.strip, lines)) == (found.verdict != "out_of_scope")
     said = [line.strip() for line in lines if line.strip() != found.implication]
-    window, theorem = found.windowable.text(width=1000).splitlines()[:2]
-    assert (" | ".join(said), window, theorem.strip()) == SAID[asked]
+    window, theorem, *where = map(str.strip, found.windowable.text(width=1000).splitlines())
+    assert (" | ".join(said), window, theorem) == SAID[asked]
     assert theorem.endswith(found.windowable.theorem)
+    assert where == [f"where: {'; '.join(held)}" for held in (found.windowable.hypotheses,) if held]
+
+
+def test_a_long_subject_has_its_ends():
+    assert of_series(True, "x" * 81).text().startswith(f"{40 * 'x'}…{39 * 'x'}: ")
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,15 @@ class InternalError(InputError):
     """
 
     def __init__(self, why: Exception) -> None:
-        what = " ".join(f"{type(why).__name__}: {why}".split())[:300]
         super().__init__(
-            f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it"
+            f"internal error, {_one_line(f'{type(why).__name__}: {why}')}; FARFIELD_TRACEBACK=1 "
+            "shows where, please report it"
         )
+
+
+def _one_line(text: str) -> str:
+    """The beginning of a text on one line."""
+    return " ".join(text.split())[:300]
 
 
 def unforeseen(why: Exception) -> InputError:
@@ -48,10 +53,10 @@ def unforeseen(why: Exception) -> InputError:
     """
     library = getattr(why, "name", None) or "a library"
     if isinstance(why, ImportError) and not library.startswith("farfield"):
-        what = " ".join(str(why).split())[:300]
+        what = _one_line(str(why))
         return InputError(f"{library} cannot be imported: {what}; accepted: a whole installation")
     if place := _own_code(why):
-        what = " ".join(f"{type(why).__name__}: {why}".split())[:300]
+        what = _one_line(f"{type(why).__name__}: {why}")
         return InputError(f"{place}: what was given raises {what}; accepted: code that runs")
     return InternalError(why)
 
@@ -88,10 +93,11 @@ def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:
         except (InputError, OSError):
             raise
         except Exception as why:
-            begun = why.__traceback__ is not None and why.__traceback__.tb_next is not None
-            if not begun and isinstance(why, TypeError) and name:
-                raise TypeError(str(why).replace(f"{question.__name__}()", f"{name}()")) from None
-            if not begun or os.environ.get("FARFIELD_TRACEBACK"):
+            if len([*traceback.walk_tb(why.__traceback__)]) == 1:  # Python refuses the call itself
+                typed = f"{name or question.__name__}()"
+                why.args = (str(why).replace(f"{question.__name__}()", typed),)
+                raise
+            if os.environ.get("FARFIELD_TRACEBACK"):
                 raise
             raise unforeseen(why) from why
 

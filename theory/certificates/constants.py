@@ -214,14 +214,14 @@ def _sentences(a: Expr, digits: int) -> Iterator[str]:
 
 
 def _in_parts(a: Expr, digits: int) -> bool:
-    """Whether the prover's tactic finds bounds of this many digits: those of e^x = (e^(x/64))^64 by
-    the cubic of e^(x/64), whose error is its fourth power over 24; powers by rationals."""
+    """Whether the prover's tactic finds bounds of this many digits: those of e^x = (e^y)^64 by the
+    cubics of e^y and e^-y, whose errors are at most y^4/24; powers by rationals."""
     if isinstance(a, sympy.log):
-        x, scale = math.log(a.args[0]) if a.args[0].is_Rational else -1, 1.0
+        x, size = math.log(a.args[0]) if a.args[0].is_Rational else -1, 0.0
     elif isinstance(a, sympy.exp) or a == S.Exp1:
         [exponent] = a.args or [S.One]
-        x = float(exponent) if exponent.is_Rational else -1
-        scale = math.exp(min(x, 64))
+        x = size = float(exponent) if exponent.is_Rational else -1
     else:
         return _is_inverse(a) or _is_root(a)
-    return 0 < x < 64 and scale * x**4 * math.exp(x / 64) * 10**digits < 24 * 64**3
+    y = x / 64  # the error is that of 64 factors e^-y, relative to them
+    return y > 0 and size + y + 4 * math.log(y) + math.log(64 / 24 * 10**digits) < 0

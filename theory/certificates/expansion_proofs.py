@@ -186,7 +186,7 @@ class Expander:
         s, g = self.lead(f.args[0]), self.expansions[f.args[0]]
         if size(g.terms[0][0], self.context) < 0:
             return g.exp()
-        if s > 0 or compare(g.terms[0][0], iterated_log(1), self.context) <= 0:
+        if s == 1 or compare(g.terms[0][0], iterated_log(1), self.context) <= 0:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
         return Transseries(self.context, [], Monomial([fmpq(-self.context.order)]))
 

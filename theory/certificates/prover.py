@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
 import shutil
@@ -25,6 +24,8 @@ CLASSICAL = {
     "Classical_Prop.classic",
 }
 """The axioms of the classical reals: all that a theorem may rest on."""
+DAYS = 1e6
+"""The most seconds to wait for: the system takes no timeout of 25 days or more."""
 
 
 class Rejected(Exception):
@@ -110,8 +111,8 @@ def axioms_named(printed: str) -> set[str]:
 def closure(modules: tuple[str, ...]) -> list[str]:
     """The modules of the library that these rest on, each after those it needs.
 
-    >>> closure(("Leak",))
-    ['Sums', 'Leak']
+    >>> closure(("Leak",)), closure(("Leak", "Sums"))
+    (['Sums', 'Leak'], ['Sums', 'Leak'])
     """
     order: list[str] = []
     for module in modules:
@@ -139,9 +140,7 @@ def _ended(command: list[str]) -> subprocess.CompletedProcess[str]:
     """A process that has ended, within the time of the question."""
     left = budget().deadline - time.monotonic()
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=left if left < math.inf else None
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=min(left, DAYS))
     except subprocess.TimeoutExpired:
         raise Unreachable("the time budget was spent (budget_s, --budget)") from None
 

@@ -60,8 +60,11 @@ class Form:
 CHOICES = (sympy.Max, sympy.Min, sympy.Abs, sympy.Piecewise, Lookup)
 """What has one value or another; its parts are expanded, and their differences compared."""
 
+APPLIED, WHOLE = 10, 200
+"""The prover's levels of a function with its arguments, and of all terms."""
+
 _NOTATION: dict[str, Notation] = {
-    "index": ("INR n", 10, ()),
+    "index": ("INR n", APPLIED, ()),
     "pi": ("PI", 0, ()),
     "true": ("true", 0, ()),
     "false": ("false", 0, ()),
@@ -71,24 +74,24 @@ _NOTATION: dict[str, Notation] = {
     "div": ("{} / {}", 40, (40, 39)),
     "opp": ("- {}", 35, (35,)),
     "inv": ("/ {}", 35, (35,)),
-    "ln": ("ln {}", 10, (9,)),
-    "exp": ("exp {}", 10, (9,)),
-    "cos": ("cos {}", 10, (9,)),
-    "sin": ("sin {}", 10, (9,)),
-    "abs": ("Rabs {}", 10, (9,)),
-    "floor": ("IZR (Int_part {})", 10, (9,)),
-    "rpower": ("Rpower {} {}", 10, (9, 9)),
-    "power0": ("power {} {}", 10, (9, 9)),
-    "max": ("Rmax {} {}", 10, (9, 9)),
-    "min": ("Rmin {} {}", 10, (9, 9)),
-    "lt": ("Rltb {} {}", 10, (9, 9)),
-    "le": ("Rleb {} {}", 10, (9, 9)),
-    "eq": ("Reqb {} {}", 10, (9, 9)),
-    "not": ("negb {}", 10, (9,)),
-    "and": ("andb {} {}", 10, (9, 9)),
-    "or": ("orb {} {}", 10, (9, 9)),
-    "finite": ("Finite {}", 10, (9,)),
-    "if": ("if {} then {} else {}", 200, (200, 200, 200)),
+    "ln": ("ln {}", APPLIED, (9,)),
+    "exp": ("exp {}", APPLIED, (9,)),
+    "cos": ("cos {}", APPLIED, (9,)),
+    "sin": ("sin {}", APPLIED, (9,)),
+    "abs": ("Rabs {}", APPLIED, (9,)),
+    "floor": ("IZR (Int_part {})", APPLIED, (9,)),
+    "rpower": ("Rpower {} {}", APPLIED, (9, 9)),
+    "power0": ("power {} {}", APPLIED, (9, 9)),
+    "max": ("Rmax {} {}", APPLIED, (9, 9)),
+    "min": ("Rmin {} {}", APPLIED, (9, 9)),
+    "lt": ("Rltb {} {}", APPLIED, (9, 9)),
+    "le": ("Rleb {} {}", APPLIED, (9, 9)),
+    "eq": ("Reqb {} {}", APPLIED, (9, 9)),
+    "not": ("negb {}", APPLIED, (9,)),
+    "and": ("andb {} {}", APPLIED, (9, 9)),
+    "or": ("orb {} {}", APPLIED, (9, 9)),
+    "finite": ("Finite {}", APPLIED, (9,)),
+    "if": ("if {} then {} else {}", WHOLE, (WHOLE, WHOLE, WHOLE)),
 }
 
 
@@ -231,7 +234,9 @@ def _finite_sum(e: Expr) -> Form:
         raise NoCertificate(f"{beginning(e)}: a sum within a sum")
     counter = Symbol("i'", integer=True, nonnegative=True)  # no parameter is called so
     body = form(e.function.xreplace({index: counter}))
-    return Form("sum", (body,), e, (f"sum_n_m (fun {counter} => {{}}) {low} {high}", 10, (200,)))
+    return Form(
+        "sum", (body,), e, (f"sum_n_m (fun {counter} => {{}}) {low} {high}", APPLIED, (WHOLE,))
+    )
 
 
 def _pieces(e: Expr) -> Form:

@@ -103,7 +103,7 @@ def _needed(e: Basic) -> Iterator[Basic]:
         return
     if isinstance(e, sympy.Sum):
         index, low, _ = e.limits[0]
-        counter = sympy.Dummy(integer=True, nonnegative=True)
+        counter = sympy.Dummy(nonnegative=True)
         has_values(e.function.xreplace({index: counter + low}))
         return
     if isinstance(e, Lookup):
@@ -129,8 +129,7 @@ def _of_real_power(base: Expr, exponent: Expr) -> Iterator[Basic]:
     if not _is_assumed(base, "nonnegative"):
         raise NoCertificate(f"{beginning(base)}, the base of a power, is not known to be positive")
     if not (_is_assumed(base, "positive") or _is_assumed(exponent, "nonnegative")):
-        positive = _relation(sympy.Gt, base)
-        yield sympy.Or(positive, _relation(sympy.Ge, exponent))
+        yield _relation(sympy.Gt, base) | _relation(sympy.Ge, exponent)
 
 
 def _is_assumed(e: Expr, what: str) -> bool:

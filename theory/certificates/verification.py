@@ -66,7 +66,7 @@ class ReceivedCertificate(Answer):
             return (
                 first,
                 table(("theorem", "the series", "for", "p(n)"), rows),
-                facts(axioms=listed(list(self.axioms), 8)),
+                facts(axioms=", ".join(self.axioms) or "none"),
             )
         [only] = theorems.values()
         verdict, where = _in_words(only)
@@ -77,7 +77,7 @@ class ReceivedCertificate(Answer):
             ),
             Formula(words("`p(n)`"), only.formula),
             note("{statement}", statement=self.statement),
-            facts(axioms=listed(list(self.axioms), 8)),
+            facts(axioms=", ".join(self.axioms) or "none"),
         )
 
     def fields(self) -> dict[str, Any]:

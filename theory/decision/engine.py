@@ -140,9 +140,7 @@ def decide_series(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """
     try:
         return _decided(p, domains)
-    except Undecided as why:
-        return _undecided(str(why), why.steps)
-    except Unreachable as why:
+    except (Undecided, Unreachable) as why:
         return _undecided(str(why))
 
 

@@ -17,7 +17,7 @@ import math
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -259,10 +259,10 @@ class Path:
         high = self.domain.high
         roots = _roots(difference)
         way = None if roots is not None else direction(difference)
-        if roots is None and way is None and (high is None or high - first > SHORT):
-            raise NotTraced(f"a branch whose edges are not known, on {difference}")
         if roots is None and way is None:
-            places: Iterable[int] = range(first, (high or first) + 1)
+            if high is None or high - first > SHORT:
+                raise NotTraced(f"a branch whose edges are not known, on {difference}")
+            places = {*range(first, high), high}
         else:
             end = PROBED if high is None else min(high, PROBED)
             near = [r + s for r in roots or () for s in range(-2, 3)]

@@ -286,8 +286,8 @@ def _executed(file: Path, name: str) -> ModuleType:
     """The module, run once."""
     if "." in name or file.stem == "__init__":
         module = importlib.import_module(name)
-        if getattr(module, "__file__", None) != str(file):
-            other = getattr(module, "__file__", None)
+        other = getattr(module, "__file__", None)
+        if other != str(file):
             raise ImportError(f"the name {name} belongs to {other}")
         return module
     spec = importlib.util.spec_from_file_location(name, file)

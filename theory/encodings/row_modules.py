@@ -160,7 +160,7 @@ def _adds_gates(zero: np.ndarray, other: np.ndarray, seen: np.ndarray) -> bool:
     0, in a matrix of each of two contents."""
     past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
     for values in (zero, other):
-        steps = np.diff(values, axis=2)
+        steps = np.diff(values)
         alike = _near(np.where(past, steps - steps[:, -1:], 0), 1e-4)
         if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
             return False

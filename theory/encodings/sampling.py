@@ -200,12 +200,11 @@ def _signed(f: Any) -> Sample:
     for kind in ("n", "m"):
         with contextlib.suppress(Untraced):
             ways[kind] = _read(f, kind)
-    at = [*range(SHORT), *FAR]
-    both = [k for k in ways if np.ptp(np.nan_to_num(tabulate(ways[k], at)))] or [*ways]
-    if not both:
+    if not ways:
         _read(f, "n")  # says why
-    rises = [k for k in both if float(tabulate(ways[k], [LONG])[0]) > 0]
-    kind = next((k for k in both if k not in rises), both[0])
+    values = {k: tabulate(way, [*range(SHORT), *FAR]) for k, way in ways.items()}
+    both = [k for k in ways if np.ptp(np.nan_to_num(values[k]))] or [*ways]
+    kind = next((k for k in both if not values[k][-1] > values[k][0]), both[0])
     return _of_formulas([ways[kind]], _FOLLOWED[kind])
 
 

@@ -80,9 +80,7 @@ def carrying(claim: str) -> tuple[Statement, ...]:
 
 def definitions(file: str) -> Iterator[str]:
     """The definitions of a file as they stand, each with the comment above it."""
-    text = (HERE / f"{file}.v").read_text(encoding="utf-8")
+    text = (HERE / f"{file}.v").read_bytes().decode()
     for block in text.split("\n\n"):
-        lines = block.split("\n")
-        if any(line.startswith(("Definition", "Fixpoint")) for line in lines):
-            ends = (k for k, s in enumerate(lines) if s.startswith(("Lemma", "Theorem", "Ltac")))
-            yield "\n".join(lines[: next(ends, None)])
+        if any(line.startswith(("Definition", "Fixpoint")) for line in block.split("\n")):
+            yield block

@@ -404,7 +404,7 @@ def _with_infinity(operation: type[Basic], args: list[Expr], context: Context) -
     """A sum or product in which some arguments are -oo or oo, the others finite."""
     infinite, others = sympy.sift(args, lambda a: a in _INFINITE, binary=True)
     total = operation(*infinite)
-    if operation is sympy.Mul and others:
+    if operation is sympy.Mul:
         total = total * _AtInfinity(context).sign(sympy.Mul(*others))
     if total not in _INFINITE:
         raise NotReal("oo - oo or 0 oo")

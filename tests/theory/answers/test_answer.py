@@ -145,7 +145,9 @@ def test_the_head_that_speaks_for_all(heads, place):
 def test_what_an_error_says_is_cut_and_names_some_of_many_parameters():
     assert str(InternalError(ValueError("x" * 400))).count("x") == 300 - len("ValueError: ")
     assert str(unforeseen(ImportError("x" * 400))).count("x") == 300
+    assert type(unforeseen(ImportError("x", name="farfield.theory"))) is InternalError
     for count, named in ((8, "a, b, c, d, e, f, g, h"), (9, "a, b, c, d, …, h, i")):
         missing = MissingValues("it", "abcdefghi"[:count], {"a": "2"})
         assert f"give values for {named}, as a = 2, or write" in str(missing)
         assert missing.names == tuple("abcdefghi"[:count])
+    assert "values for a, or write" in str(MissingValues("it", ["a"]))

@@ -12,6 +12,7 @@ import pytest
 
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight
 from farfield.theory.answers.writers.svg import (
+    GLYPH,
     NARROW,
     WIDE,
     Axis,
@@ -104,6 +105,22 @@ def test_below_many_rows_of_posts_two_labels_are_left():
     posts = tuple((f"{'a long name':120}", float(k)) for k in range(14))
     curve = Curve("", "", "", (Line("", (0.0, 14.0), (0.0, 6.0)),), posts=posts)
     assert re.findall(r'text-anchor="end">(\d+)', drawn(curve)) == ["0", "5"]
+    assert re.findall(r'<text x="([\d.]+)" y="[^"]*">a long', drawn(curve)) == ["4.0"] * 14
+
+
+def test_a_label_of_a_post_is_in_the_first_row_with_room():
+    posts = tuple(("p" * (3 + 5 * (k % 4)), float(k)) for k in range(30))
+    curve = Curve("", "", "", (Line("", (0.0, 29.0), (0.0, 6.0)),), posts=posts)
+    label = r'<path d="M([\d.]+) [^"]*" class="mark"/><text x="([\d.]+)" y="([\d.]+)">(p+)</text>'
+    placed = [(*map(float, place), len(name)) for *place, name in re.findall(label, drawn(curve))]
+    heights = sorted({y for _, _, y, _ in placed}, reverse=True)
+    ends = dict.fromkeys(heights, 0.0)
+    for pixel, x, y, letters in placed:
+        width = letters * WIDE.type * GLYPH
+        assert x == pytest.approx(min(pixel - 4, WIDE.width - 4 - width), abs=0.11)
+        assert y == next(row for row in heights if ends[row] <= x)
+        ends[y] = x + width + WIDE.type
+    assert len(placed) == 30 and len(heights) > 2
 
 
 def test_a_drawing_is_as_recorded():

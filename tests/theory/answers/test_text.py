@@ -181,6 +181,7 @@ SIGNS = "`n -> oo`: 1 … 2 × 3 ± ε — ’ ∞ ζ"
         ([table((), UNEVEN)], {"width": 14}, ["  a b  c d e f", "       g h"]),
         ([VERDICT] * 2, {"colour": True}, [f"{GREEN}: it converges", "converges: it converges"]),
         ([STATUS], {"colour": True}, ["converges"]),
+        ([sentence("{v}", v=StyledWord("other", "verdict"))], {"colour": True}, ["other"]),
         ([table((), [("converges",)]), VERDICT], {"colour": True}, PLAIN),
     ],
 )

@@ -10,9 +10,10 @@ AXIOMS = "Axioms:\\nClassical_Prop.classic : forall P : Prop, P \\\\/ ~ P"
 @pytest.fixture
 def some_prover(tmp_path, monkeypatch):
     """A program in the prover's place that writes down how it was called; what it prints on a
-    certificate is given, and the exit code of its checker, if there is one."""
+    certificate is given, and the exit code of its checker, if there is one; the library is compiled
+    but for a stale module."""
 
-    def install(printed=AXIOMS, code=0, seconds=0, fresh=True, checker=None):
+    def install(printed=AXIOMS, code=0, seconds=0, stale="", checker=None):
         program = tmp_path / "bin" / "coqc"
         program.parent.mkdir(exist_ok=True)
         program.write_text(
@@ -33,6 +34,6 @@ def some_prover(tmp_path, monkeypatch):
             prover_module.shutil, "which", lambda name: checks if name == "coqchk" else which(name)
         )
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        monkeypatch.setattr(prover_module, "_fresh", lambda file: fresh)
+        monkeypatch.setattr(prover_module, "_fresh", lambda file: file.stem != stale)
 
     return install

@@ -23,8 +23,10 @@ from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.constants import (
+    _bounds,
     _check,
     _digits_of,
+    _follows,
     _in_parts,
     _is_arithmetic,
     _is_simple,
@@ -154,6 +156,12 @@ def structure(source):
         cases = re.findall(r"^Theorem (case_\d+)", part, re.M)
         assert cases == [f"case_{k}" for k in range(1, len(cases) + 1)]
         assert set(cases) == set(re.findall(r"apply (case_\d+)", part))
+
+
+def test_cases_that_the_domain_excludes_are_contradictions():
+    """Of a in [1, 2] neither a <= 1/2 nor a < 1."""
+    found = check_convergence("-Max(a,1/2)*log(n+1)", assumptions={"a": "[1, 2]"})
+    assert found.certificate().source.count("{ exfalso. contrary. }") == 3
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(40, marks=pytest.mark.slow)])
@@ -298,6 +306,8 @@ VALUE = "apply Rpower_value; [constant | logs; {}constant]"
         (root, (sympy.S(12), HALF), (2 * Root(3, HALF), VALUE.format(SPLIT))),
         (root, (sympy.S(2), HALF), (Root(2, HALF), "")),
         (root, (sympy.S.One, HALF), (1, "")),
+        (root, (sympy.S(2), A), (Root(2, A), "")),
+        (root, (PI, HALF), (Root(PI, HALF), "")),
         (kept_roots, (sympy.sqrt(6) + sympy.pi**2,), Root(6, HALF) + sympy.pi**2),
         (lambda *g: [*_digits_of(*g)], (1 / LN2 - 1, 1), [(LN2, 2), (1 / LN2, 2), (LN2, 4)]),
         (lambda *g: [*_digits_of(*g)], (LN2 - HALF, 1), [(LN2, 2)]),
@@ -330,6 +340,17 @@ def test_the_sign_of_a_constant_is_one_that_the_prover_finds(e, s, facts, why):
         _check(e, s, facts)
 
 
+def test_bounds_of_an_inverse_follow_from_close_ones_of_the_constant():
+    found = set()
+    for q, digits, known in itertools.product(range(2, 40), (1, 2, 3), (1, 2, 3, 4)):
+        constant = sympy.log(q)
+        (low, high), ends = _bounds(1 / constant, digits), _bounds(constant, known)
+        within = tuple(all(side(1 / end) for end in ends) for side in (low.__lt__, high.__gt__))
+        assert _follows(1 / constant, digits, {constant: known}) == all(within)
+        found.add(within)
+    assert len(found) == 4
+
+
 def python(name):
     """The value of a logarithm, an exponential or a power of a certificate."""
     kind, *rest = name.split(" ", 1)
@@ -340,24 +361,29 @@ def python(name):
     return (math.log if kind == "ln" else math.exp)(inner)
 
 
-def test_the_digits_that_the_tactic_finds_are_those_of_its_cubic():
-    """e^y with y = x/64, by 1 + y + y^2/2 + y^3/6 and six squarings: how far it is from e^x."""
-    draw = random.Random(0)
-    for x in [Fraction(draw.randrange(10, 1500), 1000) for _ in range(120)] + [5, 20, 63]:
-        exponent = sympy.Rational(str(x))
-        argument = sympy.Rational(str(sympy.exp(exponent).n(30)))
-        with mpmath.workdps(60):
-            y = mpmath.mpf(x.numerator) / x.denominator / 64
-            error = mpmath.exp(64 * y) - (1 + y + y**2 / 2 + y**3 / 6) ** 64
-            slack = mpmath.exp(2 * y)
-            for k in range(10):
-                for constant, missed in (
-                    (sympy.exp(exponent), error),
-                    (sympy.log(argument), error / mpmath.exp(64 * y)),
-                ):
-                    found, most = _in_parts(constant, k), mpmath.mpf(10) ** -k
-                    assert missed < most if found else missed * slack > most
+def missed(x, size):
+    """How far the 64th power of the cubic of e^-y, y = x/64, is from e^-x, relative to it, times
+    e^size; that of e^y misses less."""
+    y = x / 64
+    cubic = 1 - y + y**2 / 2 - y**3 / 6
+    return ((mpmath.exp(-y) / cubic) ** 64 - 1) * mpmath.exp(size)
+
+
+@pytest.mark.parametrize("function", [sympy.exp, sympy.log])
+def test_the_digits_that_the_tactic_finds_are_those_of_its_cubic(function):
+    with mpmath.workdps(30):
+        for k in range(1, 10):
+            error = lambda x: missed(x, x if function is sympy.exp else 0)  # noqa: E731
+            border = mpmath.findroot(
+                lambda x, k=k, error=error: mpmath.log(error(x)) + k * mpmath.log(10), 2.5 / k
+            )
+            slack = border / 64 / 16  # a fourth of y, of what grows like y^4
+            for factor, found in ((1.001, False), (1 - slack - 0.001, True)):
+                x = sympy.Rational(str(border * factor))
+                given = x if function is sympy.exp else sympy.Rational(str(mpmath.exp(x)))
+                assert _in_parts(function(given), k) == found
     refused = (sympy.exp(-1), sympy.exp(64), sympy.log(sympy.Rational(1, 2)), sympy.exp(sympy.pi))
+    refused += (sympy.log(1 + sympy.Rational(1, 10**20)), sympy.log(sympy.pi))  # a float of 0
     assert not any(_in_parts(c, 0) for c in refused)
 
 
@@ -425,9 +451,14 @@ BAD = {
     "-2*log(n+1)-(3/2)^(n/9)": "no certificate for this form",
     "-2*log(n+1)-(1/2)^(a*n)": "no certificate for this form",
     "-2*log(n+1)-exp(n)": "no certificate for this form",
+    "-2*log(n+1)*exp(1/(n+1)+1)": "no certificate for this form",
+    "-2*log(n+1)-exp(-sqrt(log(n+1)))": "no certificate for this form",
+    "-2*log(n+1)-exp(-floor(log(n+1)))": "no certificate for this form",
     "-2*log(n+1)-(pi/4)^n": "no certificate for this form",
     "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "-log(1+n)^2/(1+sin(n)^2)": "no certificate for this form",
+    "-Max(a,log(2))*log(n+1) --assume a=[1,2]": "irrational constants exclude",
+    "-Max(a,b)*Min(a,b)*log(n+1)": "no certificate for this form: the sign of a*b - 1",
     "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",
     "-n --verify": "no prover: coqc is not on the path; accepted: Rocq (Coq) 8.16",
     "--file formulas.txt": "--certificate goes with one formula",
@@ -463,13 +494,13 @@ def test_the_file_and_what_is_said_of_it(run, tmp_path):
 
 
 def test_the_prover_is_asked_and_its_answer_is_told(run, some_prover, tmp_path):
-    some_prover(fresh=False)
+    some_prover(stale="Certificate")
     place = str(tmp_path / "c.v")
     code, out, err = run("check", "-n", "--certificate", place, "--verify")
     assert code == 0 and "checked by the prover" in err and out
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == len(prover_module.closure(prover_module.MODULES)) + 1
-    some_prover(code=1, fresh=False)
+    some_prover(code=1, stale="Certificate")
     code, _, err = run("check", "-log(1+n)", "--certificate", place, "--verify")
     assert code == 1 and "the prover rejects" in err and "line 7: Error: No." in err
     assert len((tmp_path / "calls").read_text().splitlines()) == len(calls) + 1

@@ -3,16 +3,20 @@
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
+import sympy
 from formal.certified import FOLDER
 
 import farfield
 from farfield import check_convergence, verify_certificate
 from farfield.theory.answers.answer import Status
+from farfield.theory.certificates import Certifiable
 from farfield.theory.certificates.certificate import regenerated
-from farfield.theory.certificates.prover import _reason
-from farfield.theory.certificates.verification import MAX_BYTES
+from farfield.theory.certificates.prover import _reason, compiled
+from farfield.theory.certificates.verification import MAX_BYTES, _answer
+from farfield.theory.functions.nodes import n
 
 FORMULA = "-r1*log(1+r2*n)"
 DEFINED = "Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1)."
@@ -139,6 +143,9 @@ def test_a_certificate_that_the_prover_accepts(some_prover, received):
     said = found.text(unicode=False)
     assert "the series converges exactly if r1 > 1, for r1 positive" in " ".join(said.split())
     assert found.to_dict()["proved"] is True and "stated" not in found.to_dict()
+    some_prover("Closed under the global context")
+    free = verify_certificate(received, budget_s=1e9)
+    assert free.proved and free.axioms == ()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +166,44 @@ def test_what_the_prover_does_not_accept_is_unknown(some_prover, received, answe
     found = verify_certificate(received, budget_s=2 if "seconds" in answer else 100)
     assert (found.proved, found.status, found.label) == (None, Status.UNKNOWN, None)
     assert why in str(found.reason) and found.axioms == ()
+    first, stated = found.text(width=1000).splitlines()
+    assert first.endswith(f"received.v proves no theorem: {found.reason}.")
+    assert stated.strip() == STATED
     assert found.reason.code == ("budget" if "seconds" in answer else "not_proved")
+
+
+SEVEN = {f"a{k}": "real" for k in range(7)}
+LONG = -(10**57) * n  # 61 signs
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (
+            [(-n, {}, True)],
+            " proves: the series converges.  [theorem] | p(n) = -n | Theorem verdict : ex_series "
+            "(fun n => exp (p n)). | axioms: none",
+        ),
+        (
+            [(-n, SEVEN, False)],
+            " proves: the series diverges, for a0 real, a1 real, a2 real, ..., a4 real, a5 real, "
+            "a6 real.  [theorem] | p(n) = -n | Theorem verdict : ~ ex_series (fun n => exp (p n)). "
+            "| axioms: none",
+        ),
+        (
+            [(LONG, {"a": "positive"}, False), (-n, {}, True)],
+            " proves 2 verdicts.  [theorem] | theorem  the series  for         p(n) | Head_0   "
+            f"diverges    a positive  -1{'0' * 28}...{'0' * 27}*n | Head_1   converges"
+            "               -n | axioms: none",
+        ),
+    ],
+)
+def test_what_is_said_of_a_certificate_that_is_accepted(stated, said):
+    claims = [Certifiable(p, given, sympy.S(value)) for p, given, value in stated]
+    names = [None] if len(claims) == 1 else [f"Head_{k}" for k in range(len(claims))]
+    found = _answer("x" * 81, dict(zip(names, claims, strict=True)), proved=True)
+    lines = found.text(unicode=False, width=1000).splitlines()
+    assert " | ".join(map(str.strip, lines)) == f"{'x' * 40}...{'x' * 39}{said}"
 
 
 def test_the_verb(some_prover, received, run):
@@ -188,18 +232,33 @@ def test_heads_that_differ_are_verified_together(refusal, some_prover, tmp_path)
     refusal("is no certificate", verify_certificate, place)
 
 
-def test_the_library_is_compiled_under_one_name(some_prover, received, tmp_path):
-    some_prover(fresh=False)
+def test_the_library_is_compiled_under_one_name(some_prover, received, tmp_path, monkeypatch):
+    some_prover(stale="Sums")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cache = tmp_path / ".cache" / "farfield"
     assert verify_certificate(received).proved
     calls = (tmp_path / "calls").read_text().splitlines()
     folders = [re.findall(r"-Q (\S+)", call) for call in calls]
     assert all(len(set(named)) == len(named) > 0 for named in folders)
+    assert {Path(first).parent for first, *_ in folders} == {cache}
+    [place] = cache.iterdir()
+    place.rename(tmp_path / "away")
+
+    def another_is_faster(*call):
+        place.mkdir(exist_ok=True)
+        (place / "Sums.vo").touch()
+        return subprocess.CompletedProcess([], 0, "", "")
+
+    monkeypatch.setattr("farfield.theory.certificates.prover._run", another_is_faster)
+    assert compiled("coqc") == place and [*cache.iterdir()] == [place]
 
 
 def test_a_library_that_does_not_compile_leaves_nothing(
     refusal, some_prover, received, tmp_path, monkeypatch
 ):
-    some_prover(fresh=False)
+    some_prover(stale="Extended")
+    (tmp_path / "cache" / "farfield").mkdir(parents=True)
     failed = subprocess.CompletedProcess([], 1, "", "Error: No.")
     monkeypatch.setattr("farfield.theory.certificates.prover._run", lambda *call: failed)
     refusal("does not compile", verify_certificate, received)
@@ -209,7 +268,7 @@ def test_a_library_that_does_not_compile_leaves_nothing(
 def test_a_cache_that_cannot_be_written_is_refused(
     refusal, some_prover, received, tmp_path, monkeypatch
 ):
-    some_prover(fresh=False)
+    some_prover(stale="Sums")
     monkeypatch.setenv("XDG_CACHE_HOME", str(received))
     refusal("cannot be written: Not a directory", verify_certificate, received)
 

@@ -44,6 +44,7 @@ def test_the_period_of_a_formula(text, period, with_rounding):
     [
         ("floor(n/2)", 2, 1, "n"),
         ("ceiling(n/2)", 2, 1, "n+1"),
+        ("ceiling(n/3)", 3, 1, "n+1"),
         ("n*frac(n/3)", 3, 2, "2*n+4/3"),
         ("n*(-1)^n", 2, 1, "-2*n-1"),
         ("mod(n,3)+sin(n)", 3, 1, "1+sin(3*n+1)"),  # a wave has no class

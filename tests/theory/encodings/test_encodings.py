@@ -269,6 +269,7 @@ def test_a_users_formula_is_an_encoding():
     [
         (["alibbi"], {}, "did you mean 'ALiBi'"),
         (["alibi"], {"dialect": "prss"}, "accepted: press"),
+        (["rope"], {"dialect": "x"}, "rope has no dialect 'x'; accepted: none$"),
         (["alibi"], {"delta": 1}, "delta needs dialect='shift'"),
         (["alibi"], {"heads": 0}, "from 1 to 1024"),
         (["alibi"], {"heads": 2.5}, "from 1 to 1024"),
@@ -279,6 +280,12 @@ def test_a_users_formula_is_an_encoding():
         (["alibi"], {"m": -1}, "outside its domain"),
         (["kerple_log"], {"r3": 1}, "no parameter or option 'r3'"),
         (["kerple_log"], {"r1": [1, 2], "r2": [1, 2, 3]}, "must agree"),
+        (
+            ["bam"],
+            {"betta": 1},
+            r"bam has no parameter or option 'betta'; did you mean 'beta'\? "
+            r"\(parameters: s, mu, eps, beta\)",
+        ),
         (["kerple_log"], {"r1": "x"}, "not a rational number"),
         (["window"], {"w": 0}, "outside its domain"),
         (["sandwich"], {"d_bar": 7}, "even"),

@@ -419,7 +419,22 @@ def test_formulas_are_looked_at_around_the_numbers_of_their_conditions():
     ("program", "formula", "how"),
     [
         (lambda rel: -abs(rel) / 8, "-n/8", "a distance"),
-        (lambda rel: rel / 8, "-n/8", "a relative position, key less query"),
+        (lambda rel: 600 + rel / 8, "600 - n/8", "a relative position, key less query"),
+        (
+            lambda rel: 2.0 if rel == 1 else -abs(rel),
+            "Piecewise((0, n < 1), (2, n < 2), (-n, True))",
+            "a distance",
+        ),
+        (
+            lambda rel: -5.0 if rel == 1 else -1.0 if rel > 0 else rel,
+            "Piecewise((0, n < 1), (-5, n < 2), (-1, True))",
+            "a distance",
+        ),
+        (
+            lambda rel: -1.0 if rel == 5 else min(rel, 0),
+            "Piecewise((0, n < 5), (-1, n < 6), (0, True))",
+            "a distance",
+        ),
         (lambda memory_position: -memory_position / 8, "-n/8", "a distance"),
         (lambda rel: 0 * rel, "0", "a distance"),
         (lambda rel: rel * rel / 8, "n**2/8", "a distance"),
@@ -429,6 +444,12 @@ def test_formulas_are_looked_at_around_the_numbers_of_their_conditions():
 def test_a_relative_position_has_the_sign_that_falls(program, formula, how):
     found = sampling.sampled(program)
     assert (str(found.formulas[0]), found.how) == (formula, how)
+
+
+def test_a_relative_position_that_is_not_followed_says_why():
+    found = sampling.sampled(lambda rel: -np.heaviside(rel, 0) * rel)
+    assert found.why.startswith("not followed: heaviside of the distance has no formula here")
+    assert found.values[0, :3].tolist() == [0, -1, -2]
 
 
 @pytest.mark.parametrize("heads", [None, 1, 3])

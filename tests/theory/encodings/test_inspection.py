@@ -413,10 +413,16 @@ LAYOUTS = [
     ([0.5, 0.25], "table", (2,)),
     ([0.5, 0.25, 0.125], "slopes", (3,)),
     ([0.5, 0.2503, 0.1251], "table", (3,)),
+    ([0.5, 0.2501, 0.1250], "slopes", (3,)),
+    ([0.5, 0.4999, 0.4999], "table", (3,)),
+    ([2**-4 * 1.0009, 2**-8], "slopes", (2,)),
+    ([2**-4 * 1.0012, 2**-8], "table", (2,)),
     ([0.5, -0.25, 0.125], "table", (3,)),
     ([0.5, 0.25, 0.0], "table", (3,)),
     ([1.0, 1.0, 1.0], "table", (3,)),
     ([1.0], "table", (1,)),
+    ([0.0, 1.0, 2.0], "table", (3,)),
+    ([math.inf, math.inf], "table", (2,)),
     ([2.0, 4.0, 8.0], "table", (3,)),
     ([math.inf, 1.0, 1e-9], "table", (3,)),
     ([0.5, 0.25], "table", (2,)),
@@ -425,7 +431,8 @@ LAYOUTS = [
     ([[1.0, 0.5], [0.25, 0.125]], "table", (2, 2)),
     (np.where(PAST[:3, :3] > 0, -np.inf, np.inf), "matrix", (1, 3, 3)),
     (-PAST[2:5, :5] * np.array([[1, 1.004, 1]]).T, "matrix", (1, 3, 5)),
-    (-PAST[2:5, :5] * np.array([[1, 1.02, 1]]).T, "table", (3, 5)),
+    (-PAST[2:5, :5] * np.array([[0.1, 0.1016, 0.1]]).T, "table", (3, 5)),
+    (-PAST[2:5, :5] - np.where(np.eye(3, 5, -1), [np.inf, *[0] * 4], 0), "table", (3, 5)),
     ([[0.5], [0.25], [0.125]], "slopes", (3,)),
     ([[0.5, 0.25, 0.125]], "slopes", (3,)),
     (TWELVE, "slopes", (12,)),
@@ -444,6 +451,8 @@ LAYOUTS = [
     (np.zeros((2, 2, 3, 3)), "an array of shape (2, 2, 3, 3); accepted: ", None),
     (np.zeros(()), "an array of shape (); accepted: ", None),
     ([], "an array of shape (0,); accepted: ", None),
+    (np.zeros((5, 1)), "may be a table of 5 heads at 1 distances", None),
+    (-PAST[:4, :3], "may be a table of 4 heads at 3 distances", None),
     (
         np.zeros((3, 2)),
         "may be a table of 3 heads at 2 distances, written values=array; or 2",
@@ -457,7 +466,8 @@ def test_layouts(refusal, array, kind, shape):
     if shape is None:
         assert kind in refusal("", layout, array)
     else:
-        found = layout(array)
+        with np.errstate(all="raise"):  # no warning either
+            found = layout(array)
         assert (found[0], found[1].shape) == (kind, shape)
 
 

@@ -113,6 +113,7 @@ def test_a_file_may_have_any_name_also_that_of_a_library(tmp_path, name):
         ("import nothing_of_this_name", "line 1: ModuleNotFoundError: No module named 'nothing"),
         ("x = 1\ndef (", "mine.py, line 2: invalid syntax"),
         ("x = 1\0", "mine.py: source code string cannot contain null bytes"),
+        ("raise ValueError", "line 1: ValueError; accepted: a file that can be imported"),
         ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
         ("def f(): raise ValueError('odd\\nmore')\n\nf()", "line 1: ValueError: odd;"),
     ],
@@ -148,3 +149,10 @@ def test_streams_are_put_back(tmp_path):
 
 def test_what_is_no_file_is_refused(refusal, tmp_path):
     refusal("there is no file", load, tmp_path / "none.py")
+
+
+def test_a_package_with_the_name_of_a_loaded_one_is_refused(refusal, tmp_path):
+    folder = written(tmp_path, json__decoder="X = 1")
+    (folder / "json" / "__init__.py").touch()
+    taken = r"ImportError: the name json.decoder belongs to .*decoder.py; accepted"
+    refusal(taken, load, folder / "json" / "decoder.py")

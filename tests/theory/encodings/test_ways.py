@@ -63,7 +63,7 @@ OF_DISTANCES = {  # what is called; how, heads, count of distances, queries, the
         (f"{ARRAY}, key less query", 1, 4120, (), -0.5),
     ),
     "a rise, or a bump": (
-        lambda rel: ((rel > 5) | (rel == -5)) * 1.0,
+        lambda rel: ((rel == 2**20) | (rel == -5)) * 1.0,
         (f"{ARRAY}, key less query", 1, 4120, (), 0.0),
     ),
     "a bump before a fall": (

@@ -68,8 +68,17 @@ def test_the_theorems_asked_for_are_there():
 
 
 def test_definitions_are_shown_without_their_lemmas():
-    shown = "\n".join(definitions("Windowable"))
-    assert "Definition uniformly_windowable" in shown and "Lemma" not in shown
+    shown = [*definitions("Windowable")]
+    assert [text.partition(" *)\n")[2].split()[:2] for text in shown] == [
+        ["Definition", "uniformly_windowable"],
+        ["Definition", "reachable"],
+    ]
+    others = ("Lemma", "Theorem", "Ltac")
+    whole = "\n".join(text for file in HERE.glob("*.v") for text in definitions(file.stem))
+    assert not any(line.startswith(others) for line in whole.split("\n"))
+    assert [*definitions("Leak")] == [
+        "Definition leak (b : nat -> R) (m n : nat) : R := 1 - partial b m / partial b n."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,7 @@ REMARKS = {
     "gamma^n": "the weight itself",
     "exp(-n^2/2048)": "the weight itself",
     "1/(1+n^2)": "the weight itself",
+    "1/(n-1/2)^2": "write log(1/(n - 1/2)^2)",  # log(n - 1/2) has no value at n = 0
     "1/(1+n)^2": r"write -2\*log\(n \+ 1\)",
     "log(1+n)": r"If a sign is lost, write -\(log\(n \+ 1\)\)",
     "n + 1": "grows with the distance",
@@ -147,6 +148,7 @@ REMARKS = {
     "-log(1+n)/log(seq_len)": "row's length",
     "where(n<64, 0, -1e9)": r"Piecewise\(\(0, n < 64\), \(-oo, True\)\), and its series converges",
     "-1e4*(n >= 64)": "and its series converges",
+    "where(n<64, -a*n, -1e9)": "Piecewise((-a*n, n < 64), (-oo, True)).",
     "-n/8 if n >= 0 else n/4": "keys in the past",
 }
 

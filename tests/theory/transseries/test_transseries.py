@@ -17,6 +17,7 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.elementary import expm1
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.trigonometric import sine_coefficient
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -180,6 +181,7 @@ def test_monomials_are_ordered_by_growth(context):
         ("(a+1)*n+sqrt(2)*n", "(a + 1 + sqrt(2))*n"),
         ("pi*n-sqrt(2)*log(n)+log(6)-log(2)-log(3)", "pi*n + -sqrt(2)*L1"),
         ("n**log(6)-n**(log(2)+log(3))", "0"),
+        ("(-1/3)**n", "_u*exp(-log(3)*n)"),  # u = (-1)^n
         ("n**log(6)+2*n**(log(2)+log(3))", "3*n^log(6)"),
         (
             "(1-1/n)**n",
@@ -261,6 +263,13 @@ def exact_powers(context):
                 log1p_coefficient, of(c, (N ** fmpq(-1), 1), o=N ** fmpq(-4))
             ),
             "1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)",
+        ),
+        (lambda c, f, g, long: taylor(sine_coefficient, of(c, (N, HIDDEN - 1))), "0"),
+        (
+            lambda c, f, g, long: taylor(
+                sine_coefficient, of(c, (N, HIDDEN - 1), (N ** fmpq(-1), 1))
+            ),
+            "1*n^-1 + -1/6*n^-3 + O(n^-5)",
         ),
         (
             lambda c, f, g, long: of(c, (N, 1), (L1, 2), (iterated_log(3), 3)).exp(),
@@ -349,6 +358,7 @@ def test_operations_by_hand(made, shown, context):
         (lambda c: transseries(ATOM, c) * transseries(read("log(1+n)"), c), Undecided, "unbounded"),
         (lambda c: 1 / transseries(ATOM, c), Undecided, "meets 0"),
         (lambda c: transseries(expm1(n), c), Undecided, "expm1 has no expansion"),
+        (lambda c: transseries(read("atan(sin(n)+1/n)"), c), Undecided, "atan of an oscillation"),
         (
             lambda c: transseries(read("sin(n^5*(1/(n+1)-1/n+1/(n^2+n)))"), c),
             OrderTooLow,
@@ -429,6 +439,8 @@ def test_sums_and_products_with_infinite_parts(operation, parts, whole, context)
         ("atan(n)", 0),
         ("n*(2+sin(n))", 1),
         ("n*sin(n)", None),
+        ("2*2**n+3*(-2)**n", None),
+        ("3*2**n+2*(-2)**n", 1),
         ("n*(log(6)-log(2)-log(3))+1", 0),
         ("log(n)**2+10*log(n)*log(Abs(sin(n)))", None),
     ],

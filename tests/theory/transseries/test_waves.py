@@ -119,6 +119,7 @@ def test_verdicts_do_not_depend_on_where_one_begins_to_count(text, converges, sh
         ("n*sin(n)", [0], True),
         ("n*sin(n)+3+1/n", [0], True),
         ("n+log(Abs(sin(n)))", [1], True),
+        ("n+log(Abs(sin(n)))*log(Abs(cos(n)))", [1], True),
     ],
 )
 def test_bounded_oscillations_do_not_matter(text, places, exact, context):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import count, cycle, pairwise
+from itertools import cycle, pairwise
 
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import SUPERSCRIPT, shortened, terminal
@@ -126,14 +126,14 @@ class _Drawing:
 
     def _posts(self) -> Iterator[tuple[str, float, float, int]]:
         """The posts from the left: name, place, where the name begins, in which row it has room."""
-        ends: dict[int, float] = {}
+        ends: list[float] = []
         told = [*self.curve.posts, *((f"↑ {name}", v) for name, v in self.above.items())]
         places = [(self.x.pixel(v), name) for name, v in told if self.x.shows(v)]
         for pixel, name in sorted(places):
             width = len(name) * self.shape.type * GLYPH
             left = max(4.0, min(pixel - 4, self.shape.width - width - 4))
-            row = next(k for k in count() if ends.get(k, 0) <= left)
-            ends[row] = left + width + self.shape.type
+            row = next((k for k, end in enumerate(ends) if end <= left), len(ends))
+            ends[row : row + 1] = [left + width + self.shape.type]
             yield name, pixel, left, row
 
     def element(self) -> str:
