@@ -424,7 +424,8 @@ class _ParameterSearch:
     def _nearest(self, asked: Quantity, ends: Pair, *, proved: bool) -> dict[str, Any]:
         """No parameter reaches a number: the values reached on both sides of the place where it
         would be."""
-        near = sorted(int(asked.span(asked.answer(self.family.at(a)))[0]) for a in ends)
+        answers = (asked.answer(self.family.at(a)) for a in ends)
+        near = sorted(int(least) for least, _ in map(asked.span, answers))
         reason = f"{asked.words()} jumps from {near[0]} to {near[1]}"
         return {
             "nearest": (near[0], near[1]),

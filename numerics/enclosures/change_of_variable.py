@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import sympy
 from flint import acb, arb
-from sympy import Expr, S, Symbol
+from sympy import Expr, Symbol
 
 from farfield.numerics.enclosures.compiled import compile_complex
 from farfield.numerics.search import Unrecognised
@@ -123,7 +123,7 @@ def _log_of(e: Expr, x: Symbol, s: Symbol) -> Expr:
 def _exp(u: Expr, s: Symbol) -> Expr:
     """exp u, with the part of u that is small at large s in expm1."""
     terms = sympy.Add.make_args(u)
-    small = [t for t in terms if t.has(s) and not t.is_Symbol and _size(t, s) < SMALL]
+    small = [t for t in terms if t.has(s) and _size(t, s) < SMALL]
     if not small:
         return sympy.exp(u)
     large = sympy.exp(sympy.Add(*(t for t in terms if t not in small)))
@@ -132,7 +132,7 @@ def _exp(u: Expr, s: Symbol) -> Expr:
 
 def constant_log(c: Expr) -> Expr:
     """log c with the logarithms of rationals written by primes, so that they cancel."""
-    if c.is_Rational and c > 0 and max(c.p, c.q) < 10**12:
+    if c.is_Rational and max(c.p, c.q) < 10**12:
         return sympy.Add(*(k * sympy.log(q) for q, k in door.factorrat(c).items()))
     return door.expand_log(sympy.log(c))
 
@@ -151,10 +151,9 @@ def _log(u: Expr, s: Symbol) -> Expr:
         return constant_log(u)
     if u.is_Mul:
         constant, rest = u.as_independent(s)
-        if constant != 1 and constant.is_negative:
+        if constant.is_negative:
             return sympy.log(u)
-        constant_part = S.Zero if constant == 1 else constant_log(constant)
-        return constant_part + sympy.Add(*(_log(f, s) for f in sympy.Mul.make_args(rest)))
+        return constant_log(constant) + sympy.Add(*(_log(f, s) for f in sympy.Mul.make_args(rest)))
     if u.is_Pow and not u.exp.has(s):
         return _spread(u.exp * _log(u.base, s))
     if u.is_Add:

@@ -363,8 +363,9 @@ def _check(s: Stretch) -> None:
     """Every term must be defined and finite: by the normal form, else at the first distances."""
     if not s.bias.has(n):
         if s.bias is S.Infinity or s.bias.has(S.NaN, S.ComplexInfinity):
-            at = s.distances(s.start, s.start + 1)[0]
-            raise InputError(f"the bias has no finite value at n = {at}; accepted: -oo masks a key")
+            raise InputError(
+                f"the bias has no finite value at n = {s.first}; accepted: -oo masks a key"
+            )
         return
     if (s.kernel is not None and s.kernel.checked) or s.bias.has(Lookup):
         return
@@ -387,7 +388,7 @@ def _defined(s: Stretch, i: int) -> None:
                 why = reason
     if isinstance(why, Undetermined) or is_masked(s.bias, fmpq(i)):
         return
-    at = s.distances(i, i + 1)[0]
+    at = s.period * i + s.residue
     raise InputError(
         f"the bias {_shown(s.bias)} is undefined or infinite at n = {at} ({why}); receptive fields "
         "need a formula that is finite from n = 0 on: shift it, for example n -> n + 1"

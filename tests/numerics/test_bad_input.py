@@ -1,6 +1,7 @@
 """What is refused, by every question of the room: one line that names what is wrong."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +26,7 @@ from farfield import theoretical_receptive_field as field
 from farfield.numerics.price import head_prices
 
 ONES = np.ones((4, 2))
+LONG = "-a*n" + "-n/9" * 20
 GOOD = {  # a question, and options with which it has an answer
     leak: {"f": "-n", "trained": 10},
     attention_ceiling: {"f": "-n", "logit_bound": 4, "length": 64},
@@ -82,6 +84,7 @@ REFUSED = [  # a question, the option that is changed, and what is said
     (field, {"eps": b"0.1"}, "eps"),
     *((field, {"budget_s": x}, "seconds, at least 0") for x in ("soon", None, math.nan, -1, True)),
     (field, {"f": "kerple_log"}, "r1, r2"),
+    (field, {"f": LONG}, f"^{re.escape(LONG[:60])} has free parameters: give values for a, or"),
     (field, {"f": "kerple_log", "r1": -1, "r2": 1}, "outside its domain"),
     (field, {"f": "-log(n)"}, "undefined or infinite at n = 0"),
     *((field, {"f": f}, "not real for large n") for f in ("log(20-n)", "sqrt(20-n)-n")),
@@ -160,3 +163,4 @@ def test_a_parameter_of_one_of_two_biases_is_refused_in_a_line(refusal, name):
 def test_two_biases_may_be_given_by_name():
     assert compare_tails(a="-n", b="-n/2").lighter == "a"
     assert compare_tails("-n", b="-n/2").lighter == "a"
+    assert compare_tails("-n", "-n/2", encoding("rope")).left_out[0][0] == "rope"

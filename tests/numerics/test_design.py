@@ -18,7 +18,7 @@ from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine, _count, _Scan
 from farfield.numerics.design.order import MAX_OPERATIONS, rises, support_step, tail_order
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.solve import _best, _by_head, _solutions
+from farfield.numerics.design.solve import _best, _by_head, _ParameterSearch, _solutions
 from farfield.numerics.design.targets import (
     COUNTS,
     TARGETS,
@@ -496,6 +496,19 @@ def test_an_integer_that_is_not_reached_has_neighbours():
     heads = design("window", layered=[201, 202], layers=12)
     assert heads.values == () and heads.heads[0].value is not None and heads.encoding is None
     assert heads.reason.code == "never" and "2 heads with" not in heads.text()
+
+
+def test_a_bound_that_holds_wherever_it_is_tried_has_no_threshold():
+    """The field is 5 at the least, that of -n."""
+    found = design("-n/(1+a)", trf=">=5")
+    assert (found.low, found.high, found.value) == (None, None, 1)
+    assert str(found.reason) == "beyond the a that were tried, up to 2^64, nothing is proved"
+
+
+def test_neighbours_of_a_jump_that_are_not_known_are_not_told():
+    search = SimpleNamespace(family=SimpleNamespace(at=lambda value: value))
+    with pytest.raises(Unreachable, match="the share is not known there"):
+        _ParameterSearch._nearest(search, answered(None, None), (1, 2), proved=True)
 
 
 def undecided_beyond(monkeypatch, limit):
@@ -1076,7 +1089,7 @@ BAD = [
     (("-a*n",), {"trf": (4, 8), "heads": 1025}, "from 1 to 1024"),
     (("-a*n",), {"trf": []}, "trf has 0 targets; accepted"),
     (("-a*n",), {"trf": (4, "1e400"), "heads": 3}, "trf '1e400' is out of range"),
-    (("-n-a",), {"trf": ">=64, <=3"}, r"TRF\(1 %\) >= 64 is met by no a"),  # it is 5
+    (("-n-a",), {"trf": ">=64, <=3"}, r">= 64 is met by no a .* TRF\(1 %\) is 5 throughout$"),
     (("-a*n",), {"trf": [4, 8, 9], "leak": ["1/8", "1/9"]}, r"for \[2, 3\] heads"),
     (("-a*n",), {"leak": ("-1", "1/2"), "heads": 3}, "leak from -1 to 1/2: accepted are positive"),
     (("-a*n",), {"leak": ("1/2", "-1"), "heads": 3}, "leak from 1/2 to -1: accepted are positive"),

@@ -5,10 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sympy import S
 
 from farfield import compare_tails, encoding, theoretical_receptive_field
+from farfield.numerics.comparison import PeriodBlock, _disagreement
 from farfield.numerics.levels import merged
 from farfield.theory.algebra.exceptions import Unreachable
+from farfield.theory.formula.grammar import read
 
 EVEN = "where(n%2==0,-n/8,-inf)"  # ratio q = e^(-1/4) on the even distances
 
@@ -50,6 +53,18 @@ def test_buckets_beside_a_slope_settle_on_the_last_one(exact, last, slope):
         found = theoretical_receptive_field(text, eps)
         assert found.tokens == np.flatnonzero(tails < float(Fraction(eps)) * tails[0])[0]
         assert found.label == "certified"
+
+
+@pytest.mark.parametrize(("gap", "held"), [("0", True), ("-3", True), ("1/(n+1)", False)])
+def test_sums_are_proportional_where_all_formulas_differ_by_constants(gap, held):
+    p = read("-n")
+    terms = ((p, S.Zero),), ((p, S.Zero), (p + read(gap), S.Zero))
+    assert PeriodBlock(2, 0, p, terms).proportional is held
+
+
+def test_of_one_block_the_ratio_is_what_is_not_decided():
+    said = "the terms agree in the limit, to all digits tried: ratio 1"
+    assert _disagreement([None]) == said
 
 
 PLAIN = 4000  # distances summed in long doubles; the last seven eighths serve only as the rest

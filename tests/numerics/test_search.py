@@ -11,8 +11,19 @@ from sympy import Rational
 
 from farfield import theoretical_receptive_field
 from farfield.numerics.field_search import TailComparison, _Tie, searched
-from farfield.numerics.search import Bracket, Enclosure, Exact, decide, doubled, least, narrowed
-from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
+from farfield.numerics.questions import NoCertifiedSum, reason_of
+from farfield.numerics.search import (
+    Bracket,
+    Enclosure,
+    Exact,
+    Unrecognised,
+    decide,
+    doubled,
+    least,
+    narrowed,
+)
+from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
+from farfield.theory.answers.answer import Code, Reason
 from farfield.theory.functions.balls import Undefined
 
 
@@ -80,20 +91,20 @@ class Tails:
 
 
 @pytest.mark.parametrize("why", [OutOfTime(), Unreachable("hard")])
-@pytest.mark.parametrize("known", range(1, 30, 3))
+@pytest.mark.parametrize("known", [0, *range(1, 30, 3)])
 def test_a_search_that_is_cut_off_tells_what_is_proved(known, why):
     """TRF(1/1000) is 1000: the least j with 1/(j + 1) < 1/1000."""
     sums = Tails(known, why)
     try:
         answer, reason = searched(TailComparison(sums), Rational(1, 1000), every_digit=False)
     except Unreachable as raised:
-        assert raised is why and known < 4, "nothing was proved"
+        assert raised is why and known == 0, "nothing was proved"
         return
     if isinstance(answer, Exact):
         assert (answer.tokens, reason) == (1000, None) and known > 6
         return
     above = min((j for j in sums.seen if j >= 1000), default=None)
-    assert answer == Bracket(1 + max(j for j in sums.seen if j < 1000), above)
+    assert answer == Bracket(1 + max(j for j in sums.seen if j < 1000), above) and answer.low > 1
     code = "budget" if isinstance(why, OutOfTime) else "no_enclosure"
     assert (reason.code, str(reason)) == (code, str(why))
 
@@ -116,6 +127,20 @@ def test_a_number_of_tokens_lies_between_ends_that_floats_hold(answer, logs, spa
     assert answer.logs() == logs and (span is None or answer.span() == span)
 
 
+@pytest.mark.parametrize(
+    ("why", "code"),
+    [
+        (OutOfTime(), Code.BUDGET),
+        (Unreachable("hard"), Code.NO_ENCLOSURE),
+        (Undecided("open"), Code.UNDECIDED),
+        (Unrecognised("no form"), Code.UNDECIDED),
+        (NoCertifiedSum(Reason(Code.DIVERGES, "so")), Code.DIVERGES),
+    ],
+)
+def test_what_ends_a_question_has_a_code(why, code):
+    assert reason_of(why) == Reason(code, str(why))
+
+
 @pytest.mark.parametrize("every_digit", [True, False])
 def test_an_answer_beyond_all_bits_is_a_lower_bound(every_digit):
     """T_j = 1/(1 + bits of j) is below 1/1000 from 2^999 on."""
@@ -133,6 +158,15 @@ class Balls(Tails):
 
     def tail(self, j):
         return arb(super().tail(j)) * (1 + arb(0, arb(2) ** (-ctx.prec // 4)))
+
+
+@pytest.mark.parametrize(("sign", "below"), [(1, True), (-1, False)])
+def test_precision_rises_by_some_bits_until_a_comparison_is_proved(sign, below):
+    """T_5 is 1/6, right to a part in 2^64 at 256 bits."""
+    decided, open_ = (Rational(1, 6) * (1 + sign * Rational(1, 2**gap)) for gap in (62, 66))
+    assert TailComparison(Balls()).below(5, decided) is below
+    with pytest.raises(_Tie, match="differ by at most"):
+        TailComparison(Balls()).below(5, open_)
 
 
 def test_a_magnitude_is_asked_for_at_a_second_precision():
@@ -206,7 +240,7 @@ def test_a_tie_is_told_with_the_nearest_decided_on_both_sides(first, last, answe
 def test_a_tie_whose_second_precision_is_out_of_reach_says_both():
     compare = TailComparison(Fog(5, 5, Unreachable("hard")))
     compare.series.known = 1
-    with pytest.raises(_Tie, match=r"differ by at most .*; hard"):
+    with pytest.raises(_Tie, match=r"differ by at most 6\.0 of them; hard"):
         compare.below(5, Rational(1, 6))
 
 

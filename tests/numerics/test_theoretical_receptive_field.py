@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from farfield import encoding, theoretical_receptive_field
 from farfield.numerics.field_search import TailComparison, _Tie
+from farfield.numerics.float_rows import tail_sums
 from farfield.numerics.questions import diverges, obstacle
 from farfield.numerics.receptive_field import _by_floats
 from farfield.numerics.search import Bracket, Enclosure, Exact
@@ -481,12 +482,25 @@ def test_sums_in_floats_tell_what_is_far_from_a_threshold(eps, answer):
         assert found["reason"].sentence == "too near to a threshold for float64 sums"
 
 
+def test_tails_of_a_row_in_floats_are_over_its_greatest_weight():
+    assert tail_sums(np.log([1.0, 2.0, 4.0])).astype(float) == pytest.approx([7 / 4, 6 / 4, 1, 0])
+
+
 def test_floats_of_one_head_mark_the_answer_of_all(monkeypatch):
     monkeypatch.setattr("farfield.numerics.summation.series.MAX_WORK", 64)
     _series.cache_clear()
     found = theoretical_receptive_field(["-n*sin(n)^2", "n/10"], "1/100", length=5_000)
     assert [h.label for h in found.heads] == ["approximate", "certified"]
     assert (found.tokens, found.label) == (found.heads[1].tokens, "approximate")
+    assert [h.verdict for h in (found, *found.heads)] == [None] * 3
+
+
+def test_the_total_is_that_of_the_finest_comparison():
+    """T_6 / B is told from eps at 256 bits."""
+    with mpmath.workdps(70):
+        above = Fraction(1 + int(mpmath.zeta(2, 7) / mpmath.zeta(2) * 2**180), 2**180)
+    found = theoretical_receptive_field("-2*log(1+n)", above)
+    assert found.tokens == 6 and found.total.rel_accuracy_bits() > 200
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def _goes_on(p: Reading, base: Expr, exponent: list[Token]) -> bool:
     if not named and (kind, word) != ("op", "("):
         return False
     if p.text[column - 1].isspace():
-        return named and base == S.Exp1 and _is_single(p, p.token)
+        return base == S.Exp1 and _is_single(p, p.token)
     return named or exponent[-1][0] == "name" or not base.has(n)
 
 

@@ -112,7 +112,7 @@ def test_support_is_read_off_the_structure(f, options, support):
         ("-1/n", "n = 0"),
         ("Piecewise((-oo,n<3),(-n,True))", "b_0"),
         ("-2*log(|n-5|)", "n = 5"),
-        ("-r*n", "free parameters"),
+        ("-r*n", "^the bias has free parameters: give values for r, or"),
     ],
 )
 def test_terms_must_be_finite_from_zero(refusal, text, why):

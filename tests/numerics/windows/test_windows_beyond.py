@@ -155,22 +155,28 @@ def test_logits_that_grow_need_windows_that_grow(refusal):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "claim"),
+    ("name", "options", "rule", "claim"),
     [
-        ("-n/2", {}, "15 keys are enough, and necessary"),
-        ("-n/2", {"error": 2}, "one key is enough"),
-        ("-log(1+n)", {}, "there is none"),
+        ("-n/2", {}, "window", "15 keys are enough, and necessary"),
+        ("-n/2", {"error": 2}, "window", "one key is enough"),
+        ("-log(1+n)", {}, "window", "there is none"),
         (
             "rope",
             {"error": "1/10", "row": 1000},
+            "bounded logits",
             "993 keys are enough in a row of 1000, and necessary",
         ),
-        ("stick_breaking", {"error": "1/10"}, "8 keys are enough, and necessary in long rows"),
+        (
+            "stick_breaking",
+            {"error": "1/10"},
+            "stick breaking",
+            "8 keys are enough, and necessary in long rows",
+        ),
     ],
 )
-def test_the_proof_of_a_window_says_how_many_keys_are_enough(name, options, claim):
+def test_the_proof_of_a_window_says_how_many_keys_are_enough(name, options, rule, claim):
     found = certified_window(name, **{"error": "1/100"} | options)
-    assert found.proof.claim == claim
+    assert (found.proof.steps[0].rule, found.proof.claim) == (rule, claim)
     assert {found.subject, window_error(name, 9, 1, 1).subject} == {encoding(name).name}
 
 

@@ -328,6 +328,7 @@ class Plain(Arrays):
         "-Max(n,4)*Min(n,9)+erf(n/9)",
         "log(exp(where(n<5,-oo,-n))+2*exp(where(n<9,-oo,-n/3)))",
         "Heaviside(n-7,1/3)-Heaviside(9-n)",
+        "Piecewise((1,n<3),(n,n<7),(-n,True))",
     ],
 )
 def test_one_row_has_the_same_values(text):
