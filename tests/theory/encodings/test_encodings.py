@@ -318,8 +318,8 @@ def test_a_users_formula_is_an_encoding():
         (["rope"], {"d": 64, "assumptions": {"z": "real"}}, "has no parameters; d, z given"),
         (["-r*n"], {"r": [1, 2], "heads": 3}, "given for 2 heads, heads=3$"),
         (
-            ["-r*n-a"],
-            {"a": 0, "r": []},
+            ["-r*n-a-b"],
+            {"a": 0, "b": [1], "r": []},
             "^r has no value; accepted: a number, or one for each head",
         ),
         (["-n"], {"assumptions": 5}, "assumptions 5: accepted is a domain for each name"),

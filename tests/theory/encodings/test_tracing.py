@@ -379,6 +379,8 @@ n: -(n << 1)
     bits of the distance (line 1)
 n: -1e300 * n
     an infinite multiple of the distance (line 1)
+n: -(n >> -1)
+    a shift by the distance (line 1)
 n: -(8 >> n)
     a shift by the distance (line 1)
 n: -((n - 3) ** 0.5)

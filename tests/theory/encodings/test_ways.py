@@ -422,6 +422,7 @@ AT_MOST = [(49.9 * MOST, CAPPED), (50.5 * MOST, "the scores")]
 BEYOND = [(0.09, ""), (0.12, FACTOR), (0.45, FACTOR), (0.6, "the scores")]
 BY_ROW = [  # a factor by the row: the first rows say little, some in the middle are looked at
     (lambda q: 1 + 0.5 * (q > 60), FACTOR),
+    (lambda q: 1 + 1 * (q == 64) + 0.5 * (q > 300), FACTOR),
     (lambda q: 1 + (q > 200) * (q < 250), GROWING),
     (lambda q: 1 + (q >= 25) * (q <= 30) + 1 * (q == 65) + 0.5 * (q > 300), GROWING),
 ]
@@ -484,7 +485,8 @@ def test_gates_add_the_same_for_all_queries_and_never_less_than_nothing():
     sums = np.concatenate([[0], np.cumsum(gates)])
     summed = np.tril(sums[None, :] - sums[:, None])[None]
     assert row_modules._adds_gates(summed, 2 * summed, summed > -9)
-    near, other = summed.copy(), summed.copy()
+    near, other, last = summed.copy(), summed.copy(), summed.copy()
+    last[0, 4, 4] += 0.01
     near[0, 4, 1] += 0.9e-4
     other[0, 4, 1] += 1.2e-4
     first = (np.eye(6)[:1] - np.eye(6)[:, :1])[None]  # the farthest step alone, which falls
@@ -494,7 +496,7 @@ def test_gates_add_the_same_for_all_queries_and_never_less_than_nothing():
     falling = 1.2e-6 * first
     for one, two in [
         *((summed, -summed), (-summed, summed), (summed, 0 * summed), (other, summed)),
-        (falling, summed),
+        *((falling, summed), (last, summed)),
     ]:
         assert not row_modules._adds_gates(one, two, summed > -9)
         assert not row_modules._adds_gates(two, one, summed > -9)
