@@ -38,7 +38,7 @@ from farfield.numerics.questions import (
     unknown,
 )
 from farfield.numerics.search import Bracket, Exact, Value, at_precision
-from farfield.numerics.summation.kernel import Geometric
+from farfield.numerics.summation.kernel import Geometric, Power
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import within
@@ -420,6 +420,8 @@ def _asymptotics(s: Series) -> str | None:
         exact = rf"\left\lfloor {_over(_LOG, -s.kernel.alpha)} \right\rfloor + 1"
         return exact if len(s.stretches) == 1 else None
     with suppress(Undecided, OrderTooLow, Unreachable):  # or it took the time that there was
+        if isinstance(s.kernel, Power):
+            return _power_law(s.kernel.r, sympy.exp(s.kernel.gamma))
         infinite, constant, _ = split(-transseries(s.last[0].bias, Context()))
         (m, c), *others = infinite
         if oscillates(c) or m.exponent:
