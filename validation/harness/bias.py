@@ -94,7 +94,7 @@ class Tensors(Arrays):
     def look_up(self, at: Any, *entries: Any) -> Any:
         like = next(e for e in entries if isinstance(e, Tensor))
         columns = [e if isinstance(e, Tensor) else like.new_full((1, 1), e) for e in entries]
-        table = torch.cat(torch.broadcast_tensors(*columns), -1)
+        table = torch.cat(torch.broadcast_tensors(*columns), 1)
         return table[..., at[0].long().clamp(max=len(entries) - 1)]
 
     def lacking(self, name: str, why: str) -> Exception:

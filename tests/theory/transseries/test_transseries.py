@@ -321,6 +321,8 @@ def exact_powers(context):
         (lambda c, f, g, long: like_terms(c, (N, 2), (UNIT, 0), (N, -2)), "[]"),
         (lambda c, f, g, long: like_terms(c, (N, 2), (Monomial((HIDDEN,)), 3)), "[(n, 5)]"),
         (lambda c, f, g, long: of(c, (N, VANISHES), (UNIT, 0)).exp(), "1*1"),
+        (lambda c, f, g, long: of(c) ** fmpq(1, 2), "0"),
+        (lambda c, f, g, long: of(c) ** fmpq(13), "0"),
         (
             lambda c, f, g, long: [larger(x, y, c) for x, y in ((LIKE[0], N), (N, LIKE[0]))],
             "[n^log(6), n^log(6)]",

@@ -19,6 +19,7 @@ def test_a_folder_is_split_by_whole_files_in_the_order_of_their_names(tmp_path):
     train, held = (bytes(part).decode().split("\n") for part in (text.train, text.held_out))
     assert not set(train[:-1]) & set(held[:-1]) and len(train) + len(held) == 602
     assert train[:-1] == sorted(train[:-1]) and train[-1] == held[-1] == ""
+    assert min(held[:-1]) < max(train)  # by their names, not from the end
     assert 0.05 <= len(text.held_out) / (len(text.held_out) + len(text.train)) < 0.2
     assert read_text(tmp_path).sha256 == text.sha256
 

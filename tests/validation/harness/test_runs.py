@@ -91,10 +91,10 @@ def test_another_measurement_trains_nothing_anew(asked, tmp_path, monkeypatch):
 def test_a_task_is_asked_at_each_distance(tmp_path):
     asked = {"encoding": "nope", "task": {"vocabulary": 64}, "measure": {"distances": [3, 20]}}
     rows = run(
-        settle("tiny", {**asked, "measure": {"lengths": [32], "distances": [3, 20]}}), tmp_path
+        settle("tiny", {**asked, "measure": {"lengths": [8, 32], "distances": [3, 20]}}), tmp_path
     )
     recall = [(r["length"], r["distance"]) for r in rows if r["protocol"] == "recall"]
-    assert recall == [(16, 3), (32, 3), (32, 20)]
+    assert recall == [(16, 3), (8, 3), (32, 3), (32, 20)]  # the trained length tells the head
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from farfield.theory.encodings import encoding
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
-from farfield.validation.harness.bias import _TENSORS, LearnedBias, evaluate
+from farfield.validation.harness.attention import table_score
+from farfield.validation.harness.bias import _TENSORS, FixedBias, LearnedBias, evaluate
 
 SHAPES = (
     "-({x})^b",
@@ -132,3 +133,20 @@ def test_each_head_has_a_formula_of_its_own():
     a = row.values["a"].detach()
     wanted = [-a[0], -math.log(2) / a[1], -2 * a[2], -3]
     assert row.table(2)[:, 1].tolist() == pytest.approx([float(x) for x in wanted])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("exp(exp(n))", "^the bias .* is inf at distance 7; a model takes finite values, and -oo"),
+        ("where(n<1,-oo,0)", " is -inf at distance 0; "),
+        ("where(n<3,exp(exp(n+7)),1/(n-5))", " has no value that 20,480 bits tell at distance 5; "),
+    ],
+)
+def test_a_table_that_no_attention_takes_is_refused_at_its_first_entry(text, said, refusal):
+    refusal(said, FixedBias(encoding(text)).table, 8)
+
+
+def test_a_table_of_one_head_is_that_of_each():
+    score = table_score(torch.tensor([[0.0, -1.0, -2.0]]))
+    assert score(torch.tensor(0.5), *map(torch.tensor, (0, 3, 5, 4))) == -0.5
