@@ -296,7 +296,11 @@ def _draw(
 
 
 def _ends(what: str, ys: Sequence[float]) -> tuple[float, float]:
-    """The least and the greatest y that are drawn."""
+    """The least and the greatest y that are drawn.
+
+    >>> _ends("leak", [0.0, 0.5, 0.002]), _ends("leak", [1e-9]), _ends("trf", [1.0, 5.0])
+    ((0.001, 2), (1e-08, 2), (0.8, 10.0))
+    """
     least = LOWEST.get(what)
     if what in ("bias", "price"):
         bottom = min(ys) if least is None else max(min(ys), max(ys) + least)
