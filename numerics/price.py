@@ -521,7 +521,7 @@ def _within(row: Series, at: int, asked: Reach) -> bool | None:
         others, weight, height = _others(row, at), _weight(row, at), _height(row, at)
         if others == 0:
             return True
-        least = arb(others / against) if isinstance(others, fmpq) else others / arb(against)
+        least = others / arb(against)
         exact_ = isinstance(others, fmpq) and isinstance(height, fmpq)
         if exact_ and others == against:
             return bool(height + gain >= 0)

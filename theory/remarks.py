@@ -53,12 +53,15 @@ def remarks(formula: Expr) -> Iterator[str]:
             f"{f', and {outcome}' if outcome else ''}."
         )
     for condition in (c for p in formula.atoms(sympy.Piecewise) for e, c in p.args if e.is_finite):
-        if condition in (n < 0, sympy.Lt(n, 0, evaluate=False)) or _is_past(condition, formula):
+        if condition in _FUTURE or _is_past(condition, formula):
             yield (
                 "This reads keys in the past, n >= 0, alone. Values for n < 0 are no part of a "
                 "causal bias."
             )
             return
+
+
+_FUTURE = (sympy.Lt(n, 0, evaluate=False), sympy.Gt(0, n, evaluate=False))
 
 
 def _is_past(condition: sympy.Basic, formula: Expr) -> bool:

@@ -103,6 +103,7 @@ def test_what_is_no_bug_is_told_as_it_is(monkeypatch):
     monkeypatch.delenv("FARFIELD_TRACEBACK")
     calls = {
         "leak": lambda: farfield.leak("-n"),
+        "apply": lambda: farfield.apply(model="runs/none"),  # whose function another one wraps
         "check": farfield.check,  # by the name that was typed
         "Encoding.bias": farfield.encoding("-n").bias,
     }

@@ -1092,6 +1092,8 @@ BAD = [
     (("-n-a",), {"trf": ">=64, <=3"}, r">= 64 is met by no a .* TRF\(1 %\) is 5 throughout$"),
     (("-a*n",), {"trf": [4, 8, 9], "leak": ["1/8", "1/9"]}, r"for \[2, 3\] heads"),
     (("-a*n",), {"leak": ("-1", "1/2"), "heads": 3}, "leak from -1 to 1/2: accepted are positive"),
+    (("-a*n",), {"leak": (0, "1/2"), "heads": 3}, "leak from 0 to 1/2: accepted are positive"),
+    (("-a*n",), {"leak": ("1/2", 0), "heads": 3}, "leak from 1/2 to 0: accepted are positive"),
     (("-a*n",), {"leak": ("1/2", "-1"), "heads": 3}, "leak from 1/2 to -1: accepted are positive"),
     (("-a*n",), {"trf": 8, "parameter": "a", "a": 2}, "has the value 2; leave it out"),
     (("-n",), {"trf": 8}, r"accepted: a formula with one, as c\*\(-n\)"),

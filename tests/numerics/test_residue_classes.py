@@ -104,7 +104,8 @@ def test_the_lighter_tail_is_the_smaller_one_in_the_end(a, b, lighter):
     far = np.flatnonzero(apart)[-8:]
     sides = {"a" if u[j] < v[j] else "b" for j in far}
     assert sides == ({"a", "b"} if lighter is None else {lighter} - {"neither"})
-    if lighter in ("a", "b") and found.reason is None:
+    if lighter in ("a", "b"):
+        assert found.reason is None
         light, heavy = (u, v) if lighter == "a" else (v, u)
         above = np.flatnonzero(apart & (light > heavy))
         assert (above[-1] if len(above) else None) == found.index

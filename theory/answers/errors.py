@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,7 +94,7 @@ def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:
         except (InputError, OSError):
             raise
         except Exception as why:
-            if len([*traceback.walk_tb(why.__traceback__)]) == 1:  # Python refuses the call itself
+            if isinstance(why, TypeError) and not _takes(question, given, options):
                 typed = f"{name or question.__name__}()"
                 why.args = (str(why).replace(f"{question.__name__}()", typed),)
                 raise
@@ -102,6 +103,15 @@ def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:
             raise unforeseen(why) from why
 
     return asked
+
+
+def _takes(question: Callable[..., Any], given: Sequence[Any], options: Mapping[str, Any]) -> bool:
+    """Whether Python calls a function with these arguments."""
+    try:
+        inspect.signature(question).bind(*given, **options)
+    except TypeError:
+        return False
+    return True
 
 
 class MissingValues(InputError):

@@ -268,6 +268,9 @@ class Encoding(Result):
         blocks.append(
             facts(
                 heads=self.num_heads if self.num_heads > 1 else None,
+                with_values=expression_line(self.biases[0])
+                if len(self.biases) == 1 and self.biases[0] != self.formula
+                else None,
                 free_parameters=free or None,
                 blockwise_causal_attention=f"half = {self.bca} tokens" if self.bca else None,
                 source=self.source,

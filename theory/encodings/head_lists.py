@@ -80,7 +80,7 @@ def repeated(items: Sequence[Any], text: str = "") -> list[Any]:
     heads: list[Any] = []
     for item in items:
         counted = _COUNTED.fullmatch(item.strip()) if isinstance(item, str) else None
-        count = 1 if counted is None else int(counted[2][:9])
+        count = 1 if counted is None else int(min(float(counted[2]), MAX_LISTED + 1))
         if count < 1 or len(heads) + count > MAX_LISTED:
             raise InputError(
                 f"{_shown(text or item)} repeats {item[:40]!r}; accepted: 1 to {MAX_LISTED} heads"

@@ -546,8 +546,10 @@ def _logarithm(x: Expr) -> Expr:
     terms = [*zip(form.args[::2], form.args[1::2], strict=True)]
     balls = [PLAIN.enclose(size, 64, {n: FAR}) for _, size in terms]
     sizes = [float(ball.mid()) for ball in balls if ball is not None]
-    factor, size = terms.pop(sizes.index(max(sizes)) if sizes else 0)
-    if len(sizes) < len(balls) or not factor.is_positive:
+    if len(sizes) < len(balls):
+        return sympy.log(x)
+    factor, size = terms.pop(sizes.index(max(sizes)))
+    if not factor.is_positive:
         return sympy.log(x)
     others = (c / factor * sympy.exp(other - size) for c, other in terms)
     return size + sympy.log(factor) + log1p(sympy.Add(*others))
@@ -614,7 +616,7 @@ def _product(*parts: np.ndarray) -> np.ndarray:
     return total
 
 
-def _power(base: np.ndarray, exponent: Any, root: bool = False) -> np.ndarray:
+def _power(base: np.ndarray, exponent: Any, root: bool) -> np.ndarray:
     """A power. It has no value where 0 divides, where the base is beyond all floats and the power
     may not be, where the exponent's parity is not known, and where the base of a `root` is below
     all floats, of either sign."""

@@ -394,6 +394,10 @@ ENTRIES = [
         "Qin et al. 2024 | usual: --set r1=6/5 --set r2=1",
     ),
     (
+        encoding("-m*n", m=2),
+        "-2*n: −m·n. | p(n) = −m·n | with values: −2·n | source: user formula",
+    ),
+    (
         encoding("rope"),
         "RoPE: no bias by distance (not additive: it rotates queries and ke…of adding a "
         "bias; its additive surrogate is rope_surrogate). | source: Su et al. 2021",
@@ -418,8 +422,9 @@ ENTRIES = [
     ),
     (
         encoding("alibi", bca=8, m=2),
-        "ALiBi (press): −m·n. | p(n) = −m·n | blockwise causal attention: half = 8 tokens"
-        " | source: Press et al. 2022; Chi et al. 2023, Eq. 3 (geometric) | shift: "
+        "ALiBi (press): −m·n. | p(n) = −m·n | with values: −2·n | blockwise causal "
+        "attention: half = 8 tokens | source: Press et al. 2022; Chi et al. 2023, Eq. 3 "
+        "(geometric) | shift: "
         "2^-(8h/H + delta); equal: 2^-slope_exponent for every head. | dialects: press, "
         "geometric, shift, equal | options: delta = 0 (dialect shift), slope_exponent = 0"
         " (dialect equal)",

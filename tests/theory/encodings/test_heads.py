@@ -20,6 +20,7 @@ TABLE = encoding(np.array([0.0, -1.0, -2.0]))
         "[-n/4, 0 x7]",
         " [ -n/4 ;0 ×7 ] ",
         "[-n/4; 0 x 7]",
+        "[-n/4; 0 x0000000007]",
         "[−n/4; 0 x3; 0 x4]",
         "[-0.25n; nope x7]",
         "[-n/4; 0; 0; 0; 0; 0; 0; 0]",
@@ -187,6 +188,7 @@ def test_heads_are_worded_by_their_runs():
     assert worded(["0"] * 11) == "11 heads without bias"
     assert worded(["-n"] * 2 + ["0"] + ["-n"]) == "two heads -n, one without bias, one -n"
     assert worded(["-n", "0", "-n", "0", "0"]) == "[-n; 0; -n; 0 x2]"
+    assert encoding(["-n", "nope"]).name == "one head -n, one without bias"
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,8 @@ REMARKS = {
     "-1e4*(n >= 64)": "and its series converges",
     "where(n<64, -a*n, -1e9)": "Piecewise((-a*n, n < 64), (-oo, True)).",
     "-n/8 if n >= 0 else n/4": "keys in the past",
+    "where(n<0,-1,-n)": "keys in the past",
+    "where(0>n,-1,-n)": "keys in the past",
 }
 
 
