@@ -127,10 +127,9 @@ class Stretch:
         if self.kernel is not None:
             with contextlib.suppress(Unreachable):
                 return self.kernel.monotone_from
-        slope = S.NaN if self.bias.has(*_JUMPS) else door.diff(self.bias, n)
-        if slope.has(S.NaN, sympy.Derivative, sympy.Subs):
+        if self.bias.has(*_JUMPS):
             return None
-        at, way = _settled(slope, self.start)
+        at, way = _settled(door.diff(self.bias, n), self.start)
         return at if way < 0 else None
 
     def _suffix_sums(self) -> list[Ball]:

@@ -48,7 +48,7 @@ def test_unlike_layers_are_convolved_one_after_the_other(q):
     found = field(layers=layers, q=q)
     assert found.tokens == by_hand(kernels, float(sympy.Rational(q))) and found.layers == 4
     assert found.tokens == field(layers=layers[::-1], q=q).tokens
-    assert found.mixing is None and found.rule is None
+    assert found.mixing is found.rule is found.formula is None
 
 
 def test_a_free_layer_needs_its_row_and_looks_across_it(refusal):

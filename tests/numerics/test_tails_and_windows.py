@@ -193,7 +193,7 @@ def test_layers_against_direct_convolution(f, length, layers, mixing, q):
     cumulative = np.cumsum(mass)
     tokens = 1 + int(np.argmax(cumulative >= float(Fraction(q)) * cumulative[-1]))
     found = layered_receptive_field(f, layers, mixing=mixing, q=q, length=length)
-    assert found.tokens == tokens
+    assert (found.tokens, found.formula) == (tokens, encoding(f).formula)
 
 
 def test_a_row_beyond_the_grid_is_bracketed():

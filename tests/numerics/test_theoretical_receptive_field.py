@@ -374,6 +374,7 @@ def test_json():
             lambda eps, b: math.floor(math.log(1 / eps)) + 1,
         ),
         ("-2*log(1+n)", r"\frac{1}{B\, \varepsilon}", lambda eps, b: 1 / (b * eps)),
+        ("1/(1+n)-2*log(1+n)", r"\frac{1}{B\, \varepsilon}", lambda eps, b: 1 / (b * eps)),
         (
             "-3/2*log(n+4)",
             r"\left(\frac{2}{B\, \varepsilon}\right)^{2}",

@@ -1345,9 +1345,9 @@ ANSWERED = [  # a question, its value, its sentence after the name of the bias, 
         None,
     ),
     (
-        'price_of_distance("-exp(n)", 1000)',
+        'price_of_distance("-exp(n)", 10000)',
         None,
-        "the key at distance 1000 costs more than float64 holds.  [certified]",
+        "the key at distance 10000 costs more than float64 holds.  [certified]",
         "the price is finite and beyond float64",
     ),
     (

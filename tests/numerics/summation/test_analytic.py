@@ -192,6 +192,7 @@ def test_waves_in_log_n(text, bias):
 )
 def test_a_phase_turns_or_does_not(phase, turns):
     assert _turns(read(phase)) is turns
+    assert (smooth_row(read(f"-log(log(n+3))+sin({phase})"), 0) is None) is turns
 
 
 @pytest.mark.parametrize(("rate", "first"), [("1/3", None), ("2/3", 32)])

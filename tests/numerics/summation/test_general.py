@@ -253,6 +253,13 @@ def test_a_rest_that_is_too_wide_is_bounded_farther_out(monkeypatch):
         assert area.beyond(area.to_t(arb(60))).rel_accuracy_bits() > 80 and not rests
 
 
+@pytest.mark.parametrize(("depth", "h", "t"), [(1, "-n", 1), (4, "-n-2", -1)])
+def test_a_rest_is_no_less_than_its_integral(depth, h, t):
+    """int_t^oo e^h = 1/e. No rate bounds it by e^{-ct}/c where the logarithm t is below 0."""
+    area = TailIntegral(Symbol("s"), read(h), depth, n, read(h))
+    assert area.rest(arb(t), arb(0)) >= arb(-1).exp()
+
+
 @pytest.mark.parametrize(("goal", "kept"), [(0.9, 2), (1.5, 2), (3, 0)])
 def test_what_is_tiny_is_left_out_where_all_of_it_is_below_the_goal(goal, kept, monkeypatch):
     """Two functions of about exp(-40), of which each or both are below the goal."""

@@ -278,6 +278,10 @@ STRETCHES = {  # from k to k with the first letter of a kernel; from where on ea
     ),
     "-n/8+where((n>=10)&(n<20),3,0)": ("0:10 G -n/8; 10:20 G 3 - n/8; 20: G -n/8", [20]),
     "-sin(n)**2-n": ("0: S -n - sin(n)**2", [None]),
+    "where(sin(n)>0,0,3)-n/8": (  # it rises from 3 to 4
+        "0: -n/8 + Piecewise((0, sin(n) > 0), (3, True))",
+        [None],
+    ),
     "-n-log(1+n)/3": ("0: S -n - log(n + 1)/3", [16]),
     "where(n<3/2,0,-n)": ("0:2 C 0; 2: G -n", [2]),
     "where(n<=2,0,-n/3)": ("0:3 C 0; 3: G -n/3", [3]),
