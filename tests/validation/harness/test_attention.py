@@ -146,6 +146,16 @@ def test_the_block_mask_is_the_mask(mask, reach, widths):
                 into[head, row * 128 :, :][:128, column * 128 :][:, :128] = True
     assert not (every[:, :700, :700] & ~seen).any(), "a whole block has keys that are not seen"
     assert not (seen & ~(dense | every)[:, :700, :700]).any(), "a key that is seen has no block"
+    asked, useful = (
+        torch.nn.functional.pad(each, (0, 768 - each.shape[-1]) * 2)
+        .unfold(1, 128, 128)
+        .unfold(2, 128, 128)
+        .flatten(3)
+        .any(-1)
+        for each in (dense | every, seen)
+    )
+    both = bool(reach or widths)  # bounds that each leave a block may leave no key together
+    assert both or not (asked & ~useful).any(), "a block has no key that is seen"
     head = torch.arange(len(seen))[:, None, None]
     assert (blocks.mask_mod(head, head, i, j) == seen).all()
 

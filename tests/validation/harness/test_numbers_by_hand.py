@@ -32,7 +32,7 @@ from farfield.validation.harness.mechanism import (
     written,
 )
 from farfield.validation.harness.runs import _rows, job_of, measured, model_of
-from farfield.validation.harness.settings import Induction, Measure, Run
+from farfield.validation.harness.settings import Induction, Measure, Run, digest
 from farfield.validation.harness.train import (
     Process,
     Report,
@@ -249,6 +249,9 @@ def test_a_setting_of_a_run_changes_its_weights_and_its_key_or_neither(name, pla
         assert base.key(data="x") != base.key() == changed.key()
         return
     assert (base.key() == changed.key()) == (name in NAMES)
+    said = changed.model_dump(mode="json")
+    apart = NAMES | {"text"} | ({"optimizer"} - {name})  # keys from before there was one
+    assert changed.key() == digest({k: v for k, v in said.items() if k not in apart})
     after = weights(changed)
     if name in NAMES:
         assert torch.equal(after, plain)
