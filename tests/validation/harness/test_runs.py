@@ -416,8 +416,6 @@ def test_processes_report_their_newest_loss(asked, tmp_path, monkeypatch):
     runs = [asked.but(steps=40), asked.but(seed=1)]
     found = swept(runs, tmp_path, workers=2, progress=lambda *x: told.append(x))
     assert len(found.finished) == 2
-    ended = {x for x in told if x[0] == "sweep" and x[1]}
-    assert ended in ({("sweep", k + 1, 2, f"alibi, seed {k ^ s}") for k in (0, 1)} for s in (0, 1))
     trained = [(done, total) for stage, done, total, _ in told if stage == "alibi: train"]
     assert trained == [(done, 70) for done in range(1, 71)]
     losses = [note.partition(",")[0] for stage, _, _, note in told if stage == "alibi: train"]
