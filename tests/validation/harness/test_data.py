@@ -69,6 +69,8 @@ def test_what_is_no_text_is_refused(refusal, content, name, tmp_path):
     refusal(r"accepted: (text in|what numpy)", read_text, given)
     for missing in (tmp_path / "none", "builtin:other"):
         refusal("accepted", read_text, missing)
+    np.save(tmp_path / "none.npy", np.zeros(0, np.uint8))
+    refusal("file none.npy holds no tokens", read_text, tmp_path / "none.npy")
 
 
 def test_seed_and_step_alone_decide_a_batch():

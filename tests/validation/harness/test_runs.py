@@ -397,6 +397,19 @@ class Here(Pool):
         return future
 
 
+def test_what_ended_is_told_with_its_place(asked):
+    told = []
+    done = iter([(asked, [{"seed": 7}]), (asked.but(seed=1), "no memory")])
+    found = sweep(done, 2, lambda *line: told.append(line), of=lambda rows: rows[0]["seed"])
+    assert found.finished == [7] and found.failed == [("alibi, seed 1", "no memory")]
+    assert told == [
+        ("sweep", 1, 2, "alibi, seed 0"),
+        ("sweep", 0, 0, "1 of 2, alibi, seed 0: finished"),
+        ("sweep", 2, 2, "alibi, seed 1"),
+        ("sweep", 0, 0, "2 of 2, alibi, seed 1: failed, no memory"),
+    ]
+
+
 @pytest.mark.parametrize(("breaks", "lost"), [(["before"], set()), (["after", "after"], {1})])
 def test_a_process_that_dies_loses_the_run_alone_that_it_has_taken(
     breaks, lost, asked, monkeypatch
