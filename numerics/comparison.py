@@ -77,7 +77,7 @@ from farfield.theory.answers.notation import (
     shortened,
     words,
 )
-from farfield.theory.answers.number import SHARES, at_most, decimal, share, without_noun
+from farfield.theory.answers.number import LEAST, SHARES, at_most, decimal, share, without_noun
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
@@ -86,7 +86,6 @@ from farfield.theory.proofs import Proof, Step
 
 EPS = tuple(map(Rational, SHARES))
 """Shares of the mass left out at which receptive fields are shown."""
-TINY = 1e-300  # a crossover below it is given by its logarithm
 BITS = 192  # of the balls that compare sums
 CROSSOVER_SHARE = 0.75  # of the time that is left: the rest is for the receptive fields
 MAX_DOUBLINGS = 22  # of an M that is tried: 2^22
@@ -555,7 +554,7 @@ def _with_crossover(
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
     with precision(BITS):
-        log = outward(crossover.log()) if crossover < arb(TINY) else None
+        log = outward(crossover.log()) if crossover < arb(LEAST) else None
     return {
         "claim": f"{fields['claim']}; its receptive field is the smaller one up to eps*",
         "lighter": lighter,

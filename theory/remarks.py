@@ -21,6 +21,9 @@ from farfield.theory.values import enclose
 MASKED = -(10**4)
 """A number from here down stands for minus infinity in masks of models."""
 ROW_NAMES = ("L", "N", "T", "seq_len", "seqlen", "seq_length", "length", "max_len", "n_ctx", "ctx")
+PAST = (sympy.Ge(n, 0, evaluate=False), sympy.Le(0, n, evaluate=False))
+FUTURE = (sympy.Lt(n, 0, evaluate=False), sympy.Gt(0, n, evaluate=False))
+"""Conditions on which side of the query a key is."""
 
 
 def remarks(formula: Expr) -> Iterator[str]:
@@ -53,7 +56,7 @@ def remarks(formula: Expr) -> Iterator[str]:
             f"{f', and {outcome}' if outcome else ''}."
         )
     for condition in (c for p in formula.atoms(sympy.Piecewise) for e, c in p.args if e.is_finite):
-        if condition in _FUTURE or _is_past(condition, formula):
+        if condition in FUTURE or _is_past(condition, formula):
             yield (
                 "This reads keys in the past, n >= 0, alone. Values for n < 0 are no part of a "
                 "causal bias."
@@ -61,14 +64,10 @@ def remarks(formula: Expr) -> Iterator[str]:
             return
 
 
-_FUTURE = (sympy.Lt(n, 0, evaluate=False), sympy.Gt(0, n, evaluate=False))
-
-
 def _is_past(condition: sympy.Basic, formula: Expr) -> bool:
     """Whether a condition says that the key is in the past, and elsewhere the bias is finite."""
-    sided = condition in (sympy.Ge(n, 0, evaluate=False), sympy.Le(0, n, evaluate=False))
     others = [e for p in formula.atoms(sympy.Piecewise) for e, c in p.args if c != condition]
-    return sided and all(e.is_finite is not False for e in others)
+    return condition in PAST and all(e.is_finite is not False for e in others)
 
 
 def _slope_where_positive(formula: Expr) -> int:

@@ -508,11 +508,8 @@ def _stepped(step: Callable[[Expr], Expr], x: Expr) -> Expr:
     if isinstance(x, sympy.Piecewise):
         return sympy.Piecewise(*((_stepped(step, piece), chosen) for piece, chosen in x.args))
     factor, _ = x.as_coeff_Mul()
-    if factor.is_Integer and (rest := uncancelled(factor - x)) is not None:
-        far = PLAIN.enclose(rest, 64, {n: FAR})
-        if far is not None and abs(far) < 1:
-            return factor + step(-rest)
-    return step(x)
+    rest = uncancelled(factor - x) if factor.is_Integer else None
+    return step(x) if rest is None or not _is_small(rest, 1) else factor + step(-rest)
 
 
 def _exponential(x: Expr) -> Expr:
@@ -526,10 +523,10 @@ def _rest_of_one(x: Expr) -> Expr | None:
     return rest if constant == 1 and _is_small(rest) else None
 
 
-def _is_small(x: Expr) -> bool:
-    """Whether it is, far out."""
+def _is_small(x: Expr, bound: float = DISTURBANCE) -> bool:
+    """Whether it is below a bound, far out."""
     far = PLAIN.enclose(x, 64, {n: FAR})
-    return far is not None and bool(abs(far) < DISTURBANCE)
+    return far is not None and bool(abs(far) < bound)
 
 
 def _raised(base: Expr, exponent: Expr) -> Expr:
